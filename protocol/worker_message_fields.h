@@ -39,6 +39,14 @@ void Fields(auto& archive, Of<StopMessage> auto& message) {
   archive("regroup", message.regroup);
 }
 
+void Fields(auto& archive, Of<ProgramFacts> auto& facts) {
+  archive("batch", facts.batch);
+  archive("optimizer", facts.optimizer);
+  archive("momentum", facts.momentum);
+  archive("clip_norm", facts.clip_norm);
+  archive("hash", facts.hash);
+}
+
 void Fields(auto& archive, Of<ReadyMessage> auto& message) {
   archive("parameters", message.parameters);
   archive("train_samples", message.train_samples);
@@ -46,6 +54,7 @@ void Fields(auto& archive, Of<ReadyMessage> auto& message) {
   archive("samples_per_second", message.samples_per_second);
   archive("nccl_version", message.nccl_version);
   archive("encodings", message.encodings);
+  archive("program", message.program);
 }
 
 void Fields(auto& archive, Of<EndpointMessage> auto& message) {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -64,13 +65,25 @@ using ToWorker = std::variant<GroupMessage, PeersMessage, policies::Plan, StopMe
 
 // ---- Up.
 
+// What a program says of itself that the file of its job cannot.
+struct ProgramFacts {
+  std::uint32_t batch = 0;            // samples of a step, of a worker, to begin with
+  std::string optimizer{};            // of policies/optimizers.h
+  double momentum = 0;                // of sgd
+  std::optional<double> clip_norm{};  // EngineOptions::clip_norm
+  // Of the names and shapes of its parameters, and of its optimizer: what all members have alike.
+  std::uint64_t hash = 0;
+
+  friend bool operator==(const ProgramFacts&, const ProgramFacts&) = default;
+};
 struct ReadyMessage {
   std::uint64_t parameters = 0;
   std::uint64_t train_samples = 0;
   std::uint64_t validation_samples = 0;
-  double samples_per_second = 0;         // tried out; 0: it did not
-  std::string nccl_version{};            // "2.28.9", "none"; empty: no GPU, or it does not say
-  std::vector<std::string> encodings{};  // that it knows; empty: dense alone
+  double samples_per_second = 0;          // tried out; 0: it did not
+  std::string nccl_version{};             // "2.28.9", "none"; empty: no GPU, or it does not say
+  std::vector<std::string> encodings{};   // that it knows; empty: dense alone
+  std::optional<ProgramFacts> program{};  // of a worker that is one
 };
 struct EndpointMessage {
   std::uint64_t generation = 0;

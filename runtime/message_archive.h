@@ -192,7 +192,7 @@ class MessageReader {
 
   template <typename T>
   void operator()(const char*, T& value) {
-    Read(*next_++->field, value);
+    Read(*next_++, value);
   }
   template <typename T>
   void Inline(T& record) {
@@ -201,17 +201,26 @@ class MessageReader {
 
  private:
   template <typename T>
-  void Read(const protobuf::FieldDescriptor& field, T& value) {
-    value = (reflection_.*MessageValue<T>::kGet)(from_, &field);
-  }
-  void Read(const protobuf::FieldDescriptor& field, std::vector<std::string>& items) {
-    for (int i = 0; i < reflection_.FieldSize(from_, &field); ++i) {
-      items.push_back(reflection_.GetRepeatedString(from_, &field, i));
+  void Read(const MessageField& bound, T& value) {
+    if constexpr (MessageValue<T>::kType == protobuf::FieldDescriptor::CPPTYPE_MESSAGE) {
+      MessageReader reader(bound.fields, reflection_.GetMessage(from_, bound.field));
+      Fields(reader, value);
+    } else {
+      value = (reflection_.*MessageValue<T>::kGet)(from_, bound.field);
     }
   }
-  void Read(const protobuf::FieldDescriptor& field, std::vector<std::uint32_t>& items) {
-    for (int i = 0; i < reflection_.FieldSize(from_, &field); ++i) {
-      items.push_back(reflection_.GetRepeatedUInt32(from_, &field, i));
+  template <typename T>
+  void Read(const MessageField& bound, std::optional<T>& value) {
+    if (reflection_.HasField(from_, bound.field)) Read(bound, value.emplace());
+  }
+  void Read(const MessageField& bound, std::vector<std::string>& items) {
+    for (int i = 0; i < reflection_.FieldSize(from_, bound.field); ++i) {
+      items.push_back(reflection_.GetRepeatedString(from_, bound.field, i));
+    }
+  }
+  void Read(const MessageField& bound, std::vector<std::uint32_t>& items) {
+    for (int i = 0; i < reflection_.FieldSize(from_, bound.field); ++i) {
+      items.push_back(reflection_.GetRepeatedUInt32(from_, bound.field, i));
     }
   }
 

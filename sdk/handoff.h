@@ -46,12 +46,18 @@ struct Request {
   std::uint64_t epoch = 0;
   bool first_of_sum = false;
   bool last_of_round = false;
+  std::span<const std::uint64_t> ahead{};  // indices that are probably asked for next
+  // Where training stands, which may have begun in another process: rounds applied, epochs used
+  // whole, samples used of the next one, and base steps.
+  std::uint64_t rounds = 0, epochs = 0, consumed = 0;
+  double base_steps = 0;
 
   double gain = 1;          // kStep
   std::uint64_t steps = 0;  // kTakeState
 
-  absl::Status end{};    // kEnd: what went wrong
-  std::string reason{};  // kEnd: why it is over
+  absl::Status end{};      // kEnd: what went wrong
+  std::string reason{};    // kEnd: why it is over
+  bool suspended = false;  // kEnd: it goes on later, in another process
 };
 
 struct Answer {

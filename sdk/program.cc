@@ -117,6 +117,7 @@ absl::StatusOr<Program> ParseProgram(std::string_view json) {
   program.micro_batch = from.Unsigned32("micro_batch").value_or(program.batch);
   program.clip_norm = from.Number("clip_norm");
   Take(from.String("output"), program.output);
+  Take(from.Bool("reads_ahead"), program.reads_ahead);
   ReadSegments(object, error, program.segments);
   ReadOptimizer(from.Object("optimizer"), program.optimizer);
   ReadStop(from.Object("stop"), program.stop);

@@ -29,12 +29,14 @@ struct Program {
   std::optional<double> clip_norm{};
   engine::StopOptions stop{};
   policies::PlannerOptions adapt{};  // of one that runs alone
-  std::string output{};  // folder of its result; empty: it keeps what it wants by itself
+  std::string output{};      // folder of its result; empty: it keeps what it wants by itself
+  bool reads_ahead = false;  // it wants to know which samples are probably next
+  bool joins = false;        // a group that an agent tells it of; else it runs alone
 };
 
 // Of a JSON object:
 //
-//   name, device, seed, batch, micro_batch, train_samples, buffers, output, clip_norm
+//   name, device, seed, batch, micro_batch, train_samples, buffers, output, clip_norm, reads_ahead
 //   segments    [{"name": "fc.weight", "shape": [10, 512]}]  in the order in which backward passes
 //               complete them
 //   optimizer   {"kind": "adamw", "buffers": 2, "linear": false, "counts_steps": true,

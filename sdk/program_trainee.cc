@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agent/data/field_error.h"
+#include "policies/memory.h"
 #include "protocol/result_names.h"
 
 namespace tactus::sdk {
@@ -17,6 +18,13 @@ absl::Status ProgramTrainee::Open(const worker::TraineeHome& home) {
                                        ", allowed are processors, such as cpu:0: programs on GPUs "
                                        "are not supported yet"));
   }
+  const engine::StopOptions& stop = home.start.job.engine.stop;
+  if (program_.joins && stop == engine::StopOptions{} && program_.stop == engine::StopOptions{}) {
+    return data::AtField("stop", absl::InvalidArgumentError(
+                                     "is missing; members end together: give epochs=, steps=, "
+                                     "seconds= or train_loss= to run.attach(), or stop in the job "
+                                     "file"));
+  }
   const std::size_t length = cuda::FlatLength(program_.segments);
   for (std::size_t i = 0; i < program_.optimizer.state_buffers; ++i) {
     states_.push_back(device_->Allocate(length));
@@ -25,12 +33,41 @@ absl::Status ProgramTrainee::Open(const worker::TraineeHome& home) {
   return absl::OkStatus();
 }
 
+// Of two limits of one kind the lower one ends training.
 void ProgramTrainee::Complete(engine::EngineOptions& options) {
+  options.seed = program_.seed;
   options.train_samples = program_.train_samples;
+  options.micro_batch = program_.micro_batch;
+  options.learning_rate.base_batch = program_.batch;
+  options.clip_norm = program_.clip_norm;
   options.mean_gradients = true;
+  const auto lower = [](auto& limit, const auto& other) {
+    if (other) limit = limit ? std::min(*limit, *other) : *other;
+  };
+  lower(options.stop.epochs, program_.stop.epochs);
+  lower(options.stop.steps, program_.stop.steps);
+  lower(options.stop.time, program_.stop.time);
+  // Of two losses the one that is reached first.
+  std::optional<double>& loss = options.stop.train_loss;
+  if (program_.stop.train_loss) loss = std::max(loss.value_or(0), *program_.stop.train_loss);
   engine::ForeignOptions optimizer = program_.optimizer;
   optimizer.steps = this;
   options.optimizer = optimizer;
+}
+
+std::optional<protocol::ProgramFacts> ProgramTrainee::facts() const {
+  std::string words = program_.optimizer.kind + std::to_string(program_.optimizer.state_buffers);
+  for (const cuda::Segment& segment : program_.segments) {
+    words += '\n' + segment.name;
+    for (const std::int64_t size : segment.shape) words += ' ' + std::to_string(size);
+  }
+  policies::TextSum sum;
+  sum.Add(words);
+  return protocol::ProgramFacts{.batch = program_.batch,
+                                .optimizer = program_.adapt.optimizer,
+                                .momentum = program_.adapt.momentum,
+                                .clip_norm = program_.clip_norm,
+                                .hash = sum.value()};
 }
 
 void ProgramTrainee::Bind(std::span<float> parameters) {
@@ -45,12 +82,18 @@ void ProgramTrainee::Bind(std::span<float> parameters) {
 absl::Status ProgramTrainee::Compute(const engine::Batch& batch, engine::RoundEngine& engine) {
   if (!failure_.ok()) return failure_;
   engine_ = &engine;
+  if (program_.reads_ahead) ahead_ = engine.LikelyNext();
   const Answer answer = handoff_.Ask({.kind = Request::Kind::kCompute,
                                       .indices = batch.indices,
                                       .unit = batch.unit,
                                       .epoch = batch.epoch,
                                       .first_of_sum = batch.first_of_sum,
-                                      .last_of_round = batch.last_of_round});
+                                      .last_of_round = batch.last_of_round,
+                                      .ahead = ahead_,
+                                      .rounds = engine.rounds(),
+                                      .epochs = engine.ledger().epoch(),
+                                      .consumed = engine.ledger().consumed(),
+                                      .base_steps = engine.base_steps()});
   engine_ = nullptr;
   sums_->losses.span()[0] += answer.loss_sum;
   return answer.status;

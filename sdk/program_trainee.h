@@ -30,6 +30,7 @@ class ProgramTrainee final : public worker::Trainee, private engine::ForeignOpti
   std::uint64_t train_samples() const override { return program_.train_samples; }
   std::uint64_t validation_samples() const override { return 0; }  // it validates by itself
   void Complete(engine::EngineOptions& options) override;
+  std::optional<protocol::ProgramFacts> facts() const override;
   void Bind(std::span<float> parameters) override;
   absl::StatusOr<double> TryOut() override { return 0; }  // its first batches tell
   absl::Status Compute(const engine::Batch& batch, engine::RoundEngine& engine) override;
@@ -62,6 +63,7 @@ class ProgramTrainee final : public worker::Trainee, private engine::ForeignOpti
   std::span<float> parameters_;
   std::vector<cuda::Buffer> states_;
   mutable std::vector<float> buffers_;  // the program's, when it was asked last
+  std::vector<std::uint64_t> ahead_;
   mutable absl::Status failure_;
   engine::RoundEngine* engine_ = nullptr;  // while a batch is computed
 };

@@ -7,11 +7,21 @@
 
 namespace tactus::sdk {
 
+namespace {
+
+constexpr Duration kLastWords = std::chrono::seconds(2);
+constexpr Duration kLook = std::chrono::milliseconds(2);
+
+}  // namespace
+
 class Session::Watched final : public worker::Agent {
  public:
-  explicit Watched(worker::Agent& agent) : agent_(agent) {}
+  Watched(worker::Agent& agent, std::uint64_t epoch_samples)
+      : agent_(agent), epoch_samples_(epoch_samples) {}
 
+  // What the program itself asks for comes as if it were the agent's: a vote like any other.
   std::optional<worker::ToWorker> Poll() override {
+    if (std::optional<worker::StopMessage> stop = TakeStop()) return *std::move(stop);
     std::optional<worker::ToWorker> message = agent_.Poll();
     if (message) Note(*message);
     return message;
@@ -29,22 +39,35 @@ class Session::Watched final : public worker::Agent {
   bool Flush(Duration limit) override { return agent_.Flush(limit); }
   void BeginStandings() override { agent_.BeginStandings(); }
   worker::Standpoint& standpoint() override { return agent_.standpoint(); }
+  void HangUp() override { agent_.HangUp(); }
 
+  void RequestStop(const std::string& reason) {
+    threads::MutexLock lock(mutex_);
+    stop_ = worker::StopMessage{.reason = reason};
+  }
   Standing standing() {
     threads::MutexLock lock(mutex_);
     return standing_;
   }
-  std::string reason() {
+  // Of what the worker said last; empty: it did not.
+  worker::FinishedMessage finished() {
     threads::MutexLock lock(mutex_);
-    return reason_;
+    return finished_;
   }
 
  private:
+  std::optional<worker::StopMessage> TakeStop() {
+    threads::MutexLock lock(mutex_);
+    return std::exchange(stop_, std::nullopt);
+  }
+
   // A plan travels before it is in force, and rounds say under which they ran.
   void Note(const worker::ToWorker& message) {
     threads::MutexLock lock(mutex_);
     if (const auto* group = std::get_if<worker::GroupMessage>(&message)) {
       standing_.plan = group->plan;
+      standing_.rank = group->rank;
+      standing_.size = group->size;
     } else if (const auto* plan = std::get_if<policies::Plan>(&message)) {
       next_plan_ = *plan;
     }
@@ -55,28 +78,33 @@ class Session::Watched final : public worker::Agent {
     if (const auto* report = std::get_if<worker::ReportMessage>(&message)) {
       standing_.rounds = report->report.round + 1;
       standing_.epoch = report->report.epoch;
-      standing_.samples += report->report.samples_global;
+      standing_.samples = report->report.epoch * epoch_samples_ + report->report.epoch_consumed;
       standing_.last = report->report;
       if (next_plan_ && next_plan_->version == report->report.plan_version) {
         standing_.plan = *std::exchange(next_plan_, std::nullopt);
       }
     }
     if (const auto* finished = std::get_if<worker::FinishedMessage>(&message)) {
-      reason_ = finished->reason;
+      finished_ = *finished;
     }
   }
 
   worker::Agent& agent_;
+  const std::uint64_t epoch_samples_;
   threads::Mutex mutex_;
   Standing standing_ ABSL_GUARDED_BY(mutex_);
   std::optional<policies::Plan> next_plan_ ABSL_GUARDED_BY(mutex_);
-  std::string reason_ ABSL_GUARDED_BY(mutex_);
+  worker::FinishedMessage finished_ ABSL_GUARDED_BY(mutex_);
+  std::optional<worker::StopMessage> stop_ ABSL_GUARDED_BY(mutex_);
 };
 
-Session::Session(const Program& program)
+Session::Session(const Program& program) : Session(program, std::make_unique<SoloAgent>(program)) {}
+
+Session::Session(const Program& program, std::unique_ptr<worker::Agent> agent)
     : segments_(program.segments.size()),
-      agent_(program),
-      watched_(std::make_unique<Watched>(agent_)),
+      agent_(std::move(agent)),
+      solo_(dynamic_cast<SoloAgent*>(agent_.get())),
+      watched_(std::make_unique<Watched>(*agent_, program.train_samples)),
       trainee_(program, handoff_),
       worker_(std::make_unique<worker::Worker>(*watched_, trainee_)),
       life_([this] { Live(); }) {}
@@ -85,11 +113,14 @@ Session::~Session() { End("the program has closed its run"); }
 
 void Session::Live() {
   const std::optional<worker::FailedMessage> failed = worker_->Run();
-  end_.reason = watched_->reason();
+  const worker::FinishedMessage finished = watched_->finished();
+  end_.reason = finished.reason;
+  end_.suspended = finished.suspended;
   if (failed) {
     const std::string field = failed->field.empty() ? "" : failed->field + ": ";
     end_.end = absl::InternalError(field + failed->message);
   }
+  ended_.store(true);
   handoff_.Ask(end_);
 }
 
@@ -117,8 +148,19 @@ absl::Status Session::SegmentReady(std::uint64_t segment) {
 
 Standing Session::standing() { return watched_->standing(); }
 
+std::vector<policies::Decision> Session::TakeDecisions() {
+  return solo_ == nullptr ? std::vector<policies::Decision>() : solo_->TakeDecisions();
+}
+
+void Session::RequestStop(const std::string& reason) { watched_->RequestStop(reason); }
+
 void Session::End(const std::string& reason) {
   handoff_.Close(absl::CancelledError(reason));
+  // It is at the program's answers mostly, and says why it ends; it may wait for its agent, too.
+  for (Duration waited{}; waited < kLastWords && !ended_.load(); waited += kLook) {
+    std::this_thread::sleep_for(kLook);
+  }
+  agent_->HangUp();
   if (life_.joinable()) life_.join();
   asked_ = nullptr;
 }

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -21,19 +22,22 @@ namespace tactus::sdk {
 
 // Where training stands, as of the round that was applied last.
 struct Standing {
-  std::uint64_t rounds = 0;   // applied
-  std::uint64_t epoch = 0;    // of the last round's samples
-  std::uint64_t samples = 0;  // trained on by all members
+  std::uint32_t rank = 0, size = 1;  // of its group, the last one
+  std::uint64_t rounds = 0;          // applied
+  std::uint64_t epoch = 0;           // of the last round's samples
+  std::uint64_t samples = 0;         // used of all epochs, by all members
   std::optional<policies::Report> last{};
   policies::Plan plan{};
 };
 
-// Runs from construction to End, or to its end. A call in the wrong place is FailedPrecondition, and
+// A member of a group of one, or of one that an agent tells it of. Runs from construction to End,
+// or to its end. A call in the wrong place is FailedPrecondition, and
 // changes nothing. One thread at a time. The memory that a program is shown is there as long as
 // this is, whatever has ended.
 class Session {
  public:
   explicit Session(const Program& program);
+  Session(const Program& program, std::unique_ptr<worker::Agent> agent);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -46,10 +50,11 @@ class Session {
   absl::Status SegmentReady(std::uint64_t segment);
 
   Standing standing();
-  std::vector<policies::Decision> TakeDecisions() { return agent_.TakeDecisions(); }
+  // Of one that runs alone; the others' are with their coordinator.
+  std::vector<policies::Decision> TakeDecisions();
 
-  // Training ends at the next edge of a round.
-  void RequestStop(const std::string& reason) { agent_.RequestStop(reason); }
+  // Training ends at the next edge of a round, of all members.
+  void RequestStop(const std::string& reason);
 
   // Training ends now, whatever it is at. Waits for the life's thread.
   void End(const std::string& reason);
@@ -61,14 +66,16 @@ class Session {
   void Live();
 
   const std::uint64_t segments_;
-  SoloAgent agent_;
+  const std::unique_ptr<worker::Agent> agent_;
+  SoloAgent* const solo_;  // the same; null: it is another's
   Handoff handoff_;
   std::unique_ptr<Watched> watched_;
   ProgramTrainee trainee_;
   std::unique_ptr<worker::Worker> worker_;
   const Request* asked_ = nullptr;
   Request end_{};
-  std::thread life_;  // last: runs over all the above
+  std::atomic<bool> ended_ = false;  // the life has said its last word
+  std::thread life_;                 // last: runs over all the above
 };
 
 }  // namespace tactus::sdk

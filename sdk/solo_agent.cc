@@ -82,10 +82,6 @@ void SoloAgent::Decided(const policies::Revision& revision) {
   decisions_.insert(decisions_.end(), revision.decisions.begin(), revision.decisions.end());
 }
 
-void SoloAgent::RequestStop(const std::string& reason) {
-  Queue(worker::StopMessage{.reason = reason});
-}
-
 std::vector<policies::Decision> SoloAgent::TakeDecisions() {
   threads::MutexLock lock(mutex_);
   return std::exchange(decisions_, {});

@@ -15,7 +15,7 @@
 
 namespace tactus::sdk {
 
-// Answers in the caller's thread; RequestStop may come from any.
+// Answers in the caller's thread.
 class SoloAgent final : public worker::Agent {
  public:
   explicit SoloAgent(const Program& program);
@@ -27,9 +27,7 @@ class SoloAgent final : public worker::Agent {
   bool Flush(Duration) override { return true; }
   void BeginStandings() override {}
   worker::Standpoint& standpoint() override { return standpoint_; }
-
-  // Training ends at the next edge of a round.
-  void RequestStop(const std::string& reason);
+  void HangUp() override {}
 
   // Since the last call.
   std::vector<policies::Decision> TakeDecisions();

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/worker/agent_link.h"
 #include "nlohmann/json.hpp"
 #include "policies/plan_names.h"
 #include "sdk/session.h"
@@ -13,9 +14,11 @@
 using tactus::sdk::Request;
 
 struct tactus_run {
-  explicit tactus_run(tactus::sdk::Program program)
+  explicit tactus_run(const tactus::sdk::Program& program)
+      : segments(program.segments), session(std::make_unique<tactus::sdk::Session>(program)) {}
+  tactus_run(const tactus::sdk::Program& program, std::unique_ptr<tactus::worker::Agent> agent)
       : segments(program.segments),
-        session(std::make_unique<tactus::sdk::Session>(std::move(program))) {}
+        session(std::make_unique<tactus::sdk::Session>(program, std::move(agent))) {}
 
   const tactus::cuda::SegmentTable segments;
   std::vector<float*> states{};  // of the last BIND
@@ -60,7 +63,14 @@ tactus_request Told(tactus_run* run, const Request& request) {
           .epoch = request.epoch,
           .gain = request.gain,
           .steps = request.steps,
-          .text = run->text.c_str()};
+          .text = run->text.c_str(),
+          .suspended = request.suspended,
+          .ahead = request.ahead.data(),
+          .ahead_count = request.ahead.size(),
+          .rounds = request.rounds,
+          .epochs = request.epochs,
+          .consumed = request.consumed,
+          .base_steps = request.base_steps};
 }
 
 }  // namespace
@@ -69,8 +79,21 @@ std::uint32_t tactus_abi(void) { return TACTUS_ABI; }
 
 tactus_run* tactus_open(const char* program) {
   absl::StatusOr<tactus::sdk::Program> parsed = tactus::sdk::ParseProgram(program);
-  if (parsed.ok()) return new tactus_run(*std::move(parsed));
+  if (parsed.ok()) return new tactus_run(*parsed);
   open_error = std::string(parsed.status().message());
+  return nullptr;
+}
+
+tactus_run* tactus_join(const char* program, const char* socket) {
+  absl::StatusOr<tactus::sdk::Program> parsed = tactus::sdk::ParseProgram(program);
+  absl::Status status = parsed.status();
+  if (status.ok()) {
+    parsed->joins = true;
+    auto link = tactus::worker::AgentLink::Connect(socket);
+    if (link.ok()) return new tactus_run(*parsed, *std::move(link));
+    status = link.status();
+  }
+  open_error = std::string(status.message());
   return nullptr;
 }
 
@@ -106,6 +129,8 @@ std::int32_t tactus_get_standing(tactus_run* run, tactus_standing* standing) {
   standing->epoch = now.epoch;
   standing->samples = now.samples;
   standing->plan_version = now.plan.version;
+  standing->rank = now.rank;
+  standing->size = now.size;
   if (!now.last) return 0;
   standing->consumed = now.last->epoch_consumed;
   standing->loss = now.last->loss_mean_global;
@@ -142,6 +167,6 @@ void tactus_stop(tactus_run* run, const char* reason) { run->session->RequestSto
 
 const char* tactus_error(const tactus_run* run) { return run->error.c_str(); }
 
-void tactus_end(tactus_run* run) { run->session->End("the program has ended its run"); }
+void tactus_end(tactus_run* run, const char* why) { run->session->End(why); }
 
 void tactus_close(tactus_run* run) { delete run; }

@@ -28,7 +28,7 @@
 extern "C" {
 #endif
 
-#define TACTUS_ABI 1
+#define TACTUS_ABI 2
 
 typedef struct tactus_run tactus_run;
 
@@ -65,9 +65,19 @@ typedef struct {
   double unit;
   uint64_t epoch; /* of the samples */
 
-  double gain;      /* STEP: what the optimizer's own rate is multiplied by */
-  uint64_t steps;   /* TAKE_STATE */
-  const char* text; /* END: why */
+  double gain;       /* STEP: what the optimizer's own rate is multiplied by */
+  uint64_t steps;    /* TAKE_STATE */
+  const char* text;  /* END: why */
+  int32_t suspended; /* END: it goes on later, in another process */
+
+  /* COMPUTE: samples that are probably asked for next, of a program that reads ahead */
+  const uint64_t* ahead;
+  uint64_t ahead_count;
+  /* COMPUTE: where training stands, which may have begun in another process */
+  uint64_t rounds;   /* applied */
+  uint64_t epochs;   /* used whole */
+  uint64_t consumed; /* samples of the next one */
+  double base_steps; /* as `progress` of tactus_standing */
 } tactus_request;
 
 typedef struct {
@@ -87,6 +97,8 @@ typedef struct {
   double gain;          /* the learning rate rule's */
   double progress;      /* in base steps: samples over the program's batch, more under adascale */
   int32_t applied;      /* whether the round changed the parameters: it was finite */
+  uint32_t rank;        /* in the group */
+  uint32_t size;        /* of the group */
 } tactus_standing;
 
 uint32_t tactus_abi(void);
@@ -94,6 +106,9 @@ uint32_t tactus_abi(void);
 /* program: JSON, see sdk/program.h. Null where it is refused; then tactus_open_error says why, on
  * the same thread. */
 tactus_run* tactus_open(const char* program);
+/* The same, as a member of a group that an agent tells it of: `socket` is what the agent has put
+ * into TACTUS_CONTROL_SOCKET. How it adapts is then the job's to say, and its name. */
+tactus_run* tactus_join(const char* program, const char* socket);
 const char* tactus_open_error(void);
 
 /* Where each segment begins in the flat memory [elements], in the order of the program's. `offsets`
@@ -118,8 +133,8 @@ void tactus_stop(tactus_run* run, const char* reason);
 /* Of the last call that failed. */
 const char* tactus_error(const tactus_run* run);
 
-/* Ends training at once where it is not over. The memory that was shown stays. */
-void tactus_end(tactus_run* run);
+/* Ends training at once where it is not over; a group hears `why`. The memory that was shown stays. */
+void tactus_end(tactus_run* run, const char* why);
 
 /* The same, and frees the run with all its memory. Null does nothing. */
 void tactus_close(tactus_run* run);

@@ -7,6 +7,7 @@
 
 #include "agent/daemon/agent.h"
 #include "agent/daemon/host_facts.h"
+#include "agent/daemon/program_command.h"
 #include "agent/daemon/worker_environment.h"
 #include "protocol/worker_messages.h"
 #include "runtime/logging.h"
@@ -120,6 +121,15 @@ void Agent::GiveUpPreparing(WorkerId id) {
 // Starts the process; all that it reads is here.
 absl::Status Agent::Launch(Preparing prepared) {
   const WorkerId id = prepared.options.id;
+  const tactus::v1::Start& start = prepared.options.start;
+  if (start.spec().has_program()) {
+    absl::StatusOr<ProgramCommand> program =
+        PrepareProgram(start.spec().program(), options_.state_folder + "/jobs/" + start.job_id(),
+                       options_.environment);
+    if (!program.ok()) return program.status();
+    prepared.options.command.arguments = std::move(program->arguments);
+    prepared.options.command.directory = std::move(program->directory);
+  }
   const MemoryKills memory_kills = CountMemoryKills(options_.memory_kill_files);
   absl::StatusOr<std::unique_ptr<Worker>> worker = Worker::Start(
       control_, prepared.options,
@@ -153,6 +163,11 @@ absl::StatusOr<Worker::Options> Agent::Prepare(
   if (device->cuda && device->uuid.empty()) {
     return absl::FailedPreconditionError("device '" + device->name + "': " + device->fault);
   }
+  const tactus::v1::JobSpec& spec = request.start().spec();
+  if (spec.has_program() && !options_.allow_programs) {
+    return absl::PermissionDeniedError("program: node " + options_.node +
+                                       " takes none; tactus-agent --allow-programs does");
+  }
   const std::size_t workers = workers_.size() + preparing_.size();
   if (workers >= kWorkersPerDeviceMax * options_.devices.size()) {
     return absl::ResourceExhaustedError(std::to_string(workers) + " workers run already");
@@ -182,11 +197,17 @@ absl::StatusOr<Worker::Options> Agent::Prepare(
                           .control_socket = options.socket_path,
                           .local_rank = static_cast<std::size_t>(device - options_.devices.begin()),
                           .local_world_size = options_.devices.size(),
+                          .program = spec.has_program(),
                           .threads = device->cuda ? 0 : options_.threads_per_cpu_device,
                           .gpu_uuid = device->cuda ? device->uuid : "",
                           .network_interface = device->cuda ? InterfaceOf(options_.address) : ""}),
                      .log_path = folder + "/worker-" + id + ".log",
                      .cpus = device->cpus};
+  // tactus-worker does so itself.
+  if (spec.has_program() && !device->cuda) {
+    options.command.cpus = OwnCore(static_cast<std::size_t>(device - options_.devices.begin()),
+                                   options_.devices.size());
+  }
   return options;
 }
 

@@ -4,6 +4,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <sched.h>
 
 #include <charconv>
 #include <cstddef>
@@ -91,6 +92,17 @@ std::vector<unsigned> CpusNear(const std::string& sysfs, const std::string& pci_
   std::string_view digits = node;
   if (!TakeNumber(digits)) return {};  // -1: the firmware does not say
   return CpusOf(LineOf(sysfs + "/devices/system/node/node" + node + "/cpulist"));
+}
+
+std::vector<unsigned> OwnCore(std::size_t device, std::size_t devices) {
+  cpu_set_t allowed;
+  if (::sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return {};
+  if (static_cast<std::size_t>(CPU_COUNT(&allowed)) != devices) return {};
+  std::size_t seen = 0;
+  for (unsigned core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &allowed) && seen++ == device) return {core};
+  }
+  return {};
 }
 
 }  // namespace tactus::agent

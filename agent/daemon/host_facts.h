@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -17,5 +18,10 @@ std::string InterfaceOf(const std::string& address);
 // sysfs       "/sys", where the kernel tells
 // pci_bus_id  "00000000:3B:00.0" as NVML has it, "0000:3b:00.0" as the kernel has
 std::vector<unsigned> CpusNear(const std::string& sysfs, const std::string& pci_bus_id);
+
+// Where as many devices as this process may use processors share them, the one of this device: left
+// alone, the kernel moves a worker to the processor of the peer whose message woke it, and the two
+// share that. Empty: it knows better.
+std::vector<unsigned> OwnCore(std::size_t device, std::size_t devices);
 
 }  // namespace tactus::agent

@@ -134,6 +134,10 @@ void Declare(CLI::App& app, const tactus::agent::Host& host, Flags& flags) {
   app.add_option("--worker-binary", flags.agent.worker_binary, "The worker's program")
       ->envname("TACTUS_WORKER_BINARY")
       ->capture_default_str();
+  app.add_flag("--allow-programs", flags.agent.allow_programs,
+               "Take jobs that are programs: whoever may submit jobs then runs what they like on "
+               "this node, as this user")
+      ->envname("TACTUS_ALLOW_PROGRAMS");
   app.add_option("--nvml-library", flags.nvml_library,
                  "NVML, which GPUs are found and watched with")
       ->envname("TACTUS_NVML_LIBRARY")

@@ -245,6 +245,7 @@ absl::StatusOr<AgentOptions> Resolve(const AgentFlags& flags, const Host& host) 
   options.address = flags.address;
   options.state_folder = flags.state_folder;
   options.worker_binary = flags.worker_binary;
+  options.allow_programs = flags.allow_programs;
   absl::Status status = CheckAddress(options.coordinator);
   if (status.ok()) status = CheckNode(options.node);
   if (status.ok()) status = CheckFiles(flags);

@@ -41,6 +41,7 @@ struct AgentFlags {
   std::vector<std::string> taints{};  // "key" or "key=value"
   std::string drain_deadline = "1m";
   std::string preemption_command{};
+  bool allow_programs = false;
 };
 
 // What the host is, found by main.
@@ -74,6 +75,7 @@ struct AgentOptions {
   std::vector<std::string> taints{};
   MemoryKillFiles memory_kill_files{};
   std::string preemption_command{};  // of PreemptionWatch; empty: none
+  bool allow_programs = false;       // whoever may submit jobs runs what they like, as its user
   Duration drain_deadline{};         // from the first signal to the end of its workers; 0: none
 };
 

@@ -18,6 +18,15 @@ bool IsSecret(const std::string& name) {
                              [&](std::string_view word) { return upper.find(word) != upper.npos; });
 }
 
+void SetTorchrun(const WorkerPlace& place, std::map<std::string, std::string>& variables) {
+  variables["LOCAL_RANK"] = std::to_string(place.local_rank);
+  variables["LOCAL_WORLD_SIZE"] = std::to_string(place.local_world_size);
+  variables["ROLE_NAME"] = "default";
+  variables["TORCHELASTIC_RUN_ID"] = place.job_id;
+  variables["TORCHELASTIC_RESTART_COUNT"] = "0";
+  variables["TORCHELASTIC_MAX_RESTARTS"] = "0";
+}
+
 }  // namespace
 
 std::vector<std::string> WorkerEnvironment(const std::vector<std::string>& inherited,
@@ -29,12 +38,15 @@ std::vector<std::string> WorkerEnvironment(const std::vector<std::string>& inher
     const std::string name = variable.substr(0, equals);
     if (!IsSecret(name)) variables[name] = variable.substr(equals + 1);
   }
-  variables["LOCAL_RANK"] = std::to_string(place.local_rank);
-  variables["LOCAL_WORLD_SIZE"] = std::to_string(place.local_world_size);
-  variables["ROLE_NAME"] = "default";
-  variables["TORCHELASTIC_RUN_ID"] = place.job_id;
-  variables["TORCHELASTIC_RESTART_COUNT"] = "0";
-  variables["TORCHELASTIC_MAX_RESTARTS"] = "0";
+  constexpr const char* kOfTorchrun[] = {"RANK",       "WORLD_SIZE",       "LOCAL_RANK",
+                                         "GROUP_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR",
+                                         "MASTER_PORT"};
+  if (place.program) {
+    for (const char* name : kOfTorchrun) variables.erase(name);
+    variables["PYTHONUNBUFFERED"] = "1";  // a log says what there is to say when it is said
+  } else {
+    SetTorchrun(place, variables);
+  }
   variables["TACTUS_JOB_NAME"] = place.job_id;
   variables["TACTUS_CONTROL_SOCKET"] = place.control_socket;
   if (place.threads > 0) {

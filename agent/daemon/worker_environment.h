@@ -14,6 +14,7 @@ struct WorkerPlace {
   std::string control_socket{};
   std::size_t local_rank = 0;        // position of its device in the agent's list
   std::size_t local_world_size = 1;  // devices of the agent
+  bool program = false;    // of the user's: of a group as torchrun has it all is said, or nothing
   unsigned threads = 0;    // for matrix products on the host; 0: leave it to the libraries
   std::string gpu_uuid{};  // of its GPU, the only one that it is to see; empty: none
   std::string
@@ -21,9 +22,9 @@ struct WorkerPlace {
 };
 
 // `inherited` ("NAME=value") without variables whose name contains TOKEN, SECRET or PASSWORD in any
-// case, with the place under the names that torchrun uses and under TACTUS_. A GPU is given by
-// CUDA_VISIBLE_DEVICES, so that it is cuda:0 to the worker whatever order CUDA has the host's in.
-// The interface is told to NCCL unless NCCL_SOCKET_IFNAME is inherited.
+// case, with the place under TACTUS_ and, but for a program, the names that torchrun uses. A GPU is
+// given by CUDA_VISIBLE_DEVICES, so that it is cuda:0 to the worker whatever order CUDA has the
+// host's in. The interface is told to NCCL unless NCCL_SOCKET_IFNAME is inherited.
 std::vector<std::string> WorkerEnvironment(const std::vector<std::string>& inherited,
                                            const WorkerPlace& place);
 

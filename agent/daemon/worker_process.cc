@@ -52,6 +52,7 @@ struct Prepared {
   int null = -1;
   int output = -1;
   const cpu_set_t* cpus = nullptr;  // null: any
+  const char* directory = nullptr;  // null: the agent's
   int report = -1;  // errno of a failed exec goes here; closes itself when exec succeeds
 };
 
@@ -65,11 +66,12 @@ struct Prepared {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::signal(SIGPIPE, SIG_DFL);  // exec keeps what is ignored
   if (prepared.cpus != nullptr) ::sched_setaffinity(0, sizeof(cpu_set_t), prepared.cpus);
+  const bool there = prepared.directory == nullptr || ::chdir(prepared.directory) == 0;
   ::dup2(prepared.null, STDIN_FILENO);
   ::dup2(prepared.output, STDOUT_FILENO);
   ::dup2(prepared.output, STDERR_FILENO);
   ::syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC);
-  ::execve(prepared.arguments[0], prepared.arguments, prepared.environment);
+  if (there) ::execve(prepared.arguments[0], prepared.arguments, prepared.environment);
   const int error = errno;
   [[maybe_unused]] const ssize_t written = ::write(prepared.report, &error, sizeof(error));
   ::_exit(127);
@@ -105,13 +107,15 @@ absl::StatusOr<WorkerProcess::Child> WorkerProcess::Spawn(const WorkerCommand& c
   ::fcntl(output_read.get(), F_SETPIPE_SZ, kOutputPipeBytes);
   ::fcntl(output_read.get(), F_SETFL, O_NONBLOCK);
   const cpu_set_t cpus = Allowed(command.cpus);
-  const Prepared prepared{.arguments = argv.data(),
-                          .environment = envp.data(),
-                          .parent = ::getpid(),
-                          .null = null.get(),
-                          .output = output_write.get(),
-                          .cpus = CPU_COUNT(&cpus) > 0 ? &cpus : nullptr,
-                          .report = report_write.get()};
+  const Prepared prepared{
+      .arguments = argv.data(),
+      .environment = envp.data(),
+      .parent = ::getpid(),
+      .null = null.get(),
+      .output = output_write.get(),
+      .cpus = CPU_COUNT(&cpus) > 0 ? &cpus : nullptr,
+      .directory = command.directory.empty() ? nullptr : command.directory.c_str(),
+      .report = report_write.get()};
   const pid_t pid = ::fork();
   if (pid == 0) Become(prepared);
   if (pid < 0) return NoResources("no process");

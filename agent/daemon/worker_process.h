@@ -24,6 +24,7 @@ struct WorkerCommand {
   std::vector<std::string> arguments;    // the first is the path of the program
   std::vector<std::string> environment;  // all of it, "NAME=value"
   std::string log_path;                  // its folder exists
+  std::string directory{};               // in which it runs; empty: the agent's
   // To which the worker keeps, and by that its memory to their NUMA node: the kernel gives memory
   // where the thread runs that touches it first. Empty, or none of them the agent's: any.
   std::vector<unsigned> cpus{};

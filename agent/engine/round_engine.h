@@ -213,7 +213,8 @@ class RoundEngine {
 
   const policies::Plan& plan() const { return group_.plan(); }
   const SampleLedger& ledger() const { return member_.ledger; }
-  std::uint64_t rounds() const { return member_.rounds; }    // applied
+  std::uint64_t rounds() const { return member_.rounds; }  // applied
+  double base_steps() const { return member_.learning_rate.progress(); }
   std::uint64_t samples() const { return member_.samples; }  // of this member, in applied rounds
   std::uint64_t samples_global() const { return member_.samples_global; }
   double train_loss() const { return member_.losses.Mean(); }  // of a LossWindow

@@ -21,6 +21,8 @@ struct StopOptions {
   std::optional<Duration> time{};           // since the first round's start, > 0
   std::optional<double> validation_loss{};  // of the last validation, at or below
   std::optional<std::uint32_t> patience{};  // validations in a row without a new best, >= 1
+
+  friend bool operator==(const StopOptions&, const StopOptions&) = default;
 };
 
 // What is known at a round's edge, equal on all members.

@@ -35,6 +35,9 @@ class Agent {
   // thread does.
   virtual void BeginStandings() = 0;
   virtual Standpoint& standpoint() = 0;
+
+  // Nothing comes or goes any more: Receive returns Unavailable. Any thread.
+  virtual void HangUp() = 0;
 };
 
 }  // namespace tactus::worker

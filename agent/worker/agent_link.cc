@@ -156,6 +156,8 @@ void AgentLink::Run() {
   }
 }
 
+void AgentLink::HangUp() { ::shutdown(socket_, SHUT_RDWR); }
+
 void AgentLink::BeginStandings() {
   const threads::MutexLock lock(mutex_);
   tells_standing_ = true;

@@ -46,6 +46,7 @@ class AgentLink final : public Agent {
   bool Flush(Duration limit) override;
   void BeginStandings() override;
   Standpoint& standpoint() override { return standpoint_; }
+  void HangUp() override;
 
  private:
   struct Line {

@@ -11,11 +11,13 @@ WorkerJob ParseJob(const FieldReader& from) {
   WorkerJob job;
   JsonReader spec(from, Absent::kIsWrong);
   spec("name", job.name);
-  spec.Within("model", [&](auto& model) {
-    Fields(model, job.model);
-    if (model.Has("weights")) model("weights", job.weights);
-  });
-  spec.Within("data", [&](auto& data) { Fields(data, job.data); });
+  if (!spec.Has("program")) {
+    spec.Within("model", [&](auto& model) {
+      Fields(model, job.model);
+      if (model.Has("weights")) model("weights", job.weights);
+    });
+    spec.Within("data", [&](auto& data) { Fields(data, job.data); });
+  }
   ReadSpec(spec, job.engine);
   spec.Within("adapt", [&](auto& adapt) {
     adapt.Within("batch", [&](auto& batch) { batch("per_worker", job.per_worker); });

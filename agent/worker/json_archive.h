@@ -81,7 +81,8 @@ class JsonReader {
   const Absent absent_;
 };
 
-// Makes the object of a struct. Every field is there, those that are zero or empty too.
+// Makes the object of a struct. Every field is there, those that are zero or empty too, but for
+// those that are not set.
 class JsonWriter {
  public:
   // {"report": {...}}
@@ -100,6 +101,10 @@ class JsonWriter {
   void operator()(const char* key, const T& value) {
     out_[CamelCase(key)] = Value(value);
   }
+  template <typename T>
+  void operator()(const char* key, const std::optional<T>& value) {
+    if (value) out_[CamelCase(key)] = Value(*value);
+  }
   void Bytes(const char* key, const std::string& bytes);
   template <typename T>
   void Inline(const T& record) {
@@ -114,6 +119,13 @@ class JsonWriter {
   static Json Value(const std::string& value) { return value; }
   static Json Value(const std::vector<std::string>& items) { return items; }
   static Json Value(const std::vector<std::uint32_t>& items) { return items; }
+  template <typename T>
+  requires std::is_class_v<T>
+  static Json Value(const T& record) {
+    JsonWriter writer;
+    Fields(writer, record);
+    return std::move(writer.out_);
+  }
 
   Json out_ = Json::object();
 };

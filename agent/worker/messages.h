@@ -27,8 +27,8 @@ struct StartMessage {
   double emulated_cpu_factor = 1;
   std::string address = "127.0.0.1";
   std::string output_directory;
-  std::string checkpoint{};     // a file to go on from; empty: from the beginning
-  bool wants_standing = false;  // so older agents do not
+  std::string checkpoint{};        // a file to go on from; empty: from the beginning
+  bool wants_standing = false;     // so older agents do not
   std::uint64_t skip_samples = 0;  // after those of the checkpoint
 };
 // All but the specification, which has a reader of its own.

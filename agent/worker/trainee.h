@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -49,6 +50,10 @@ class Trainee {
 
   // Says of the options what is its own to say.
   virtual void Complete(engine::EngineOptions& options) = 0;
+
+  // What the coordinator has to know of it that the job's file does not say; nothing: that says
+  // all.
+  virtual std::optional<protocol::ProgramFacts> facts() const { return std::nullopt; }
 
   // From now on `parameters`, [cuda::FlatLength(segments())], are its own; they become its present
   // weights. What it computes goes to the home's sums as they are now.

@@ -129,7 +129,8 @@ life::OrFailure<life::Loaded> Worker::Load() {
                 .validation_samples = trainee_.validation_samples(),
                 .samples_per_second = samples_per_second_,
                 .nccl_version = NcclVersionOf(*device_),
-                .encodings = {policies::kEncodingNames.begin(), policies::kEncodingNames.end()}},
+                .encodings = {policies::kEncodingNames.begin(), policies::kEncodingNames.end()},
+                .program = trainee_.facts()},
       .checkpoints_every = start_.job.checkpoints_every,
       .keeps_best = KeepsBest(),
       .rounds = member_->rounds};

@@ -73,8 +73,12 @@ std::string JobOf(const CLI::App& app) {
 
 }  // namespace
 
-ParsedCommandLine ParseCommandLine(const std::vector<std::string>& words) {
+ParsedCommandLine ParseCommandLine(const std::vector<std::string>& all) {
   Program program;
+  // Of all verbs one takes a program of the user's, with words that look like its own.
+  const bool runs = !all.empty() && all.front() == "run";
+  const auto end = runs ? std::ranges::find(all, "--") : all.end();
+  const std::vector<std::string> words(all.begin(), end);
   CLI::App& app = program.app;
   app.failure_message(FailureText);
   const std::string unknown = UnknownVerb(words, &app);
@@ -93,6 +97,9 @@ ParsedCommandLine ParseCommandLine(const std::vector<std::string>& words) {
   const auto given =
       std::ranges::find_if(program.verbs, [](const auto& verb) { return verb->given(); });
   TACTUS_CHECK(given != program.verbs.end());  // the program requires one
+  if (end != all.end() && !(*given)->TakeProgram({end + 1, all.end()})) {
+    return {.error = "tactus: --: a program and its arguments are expected behind it\n"};
+  }
   const std::string problem = (*given)->Check();
   if (!problem.empty()) return {.error = "tactus: " + problem + "\n"};
   return {.verb = std::move(*given), .flags = program.flags, .job = JobOf(app)};

@@ -11,6 +11,7 @@
 #include "client/api/client.h"
 #include "client/local/download.h"
 #include "client/local/local_cluster.h"
+#include "client/local/program_output.h"
 #include "client/local/run_folder.h"
 #include "client/observe/event_loop.h"
 #include "client/observe/show_job.h"
@@ -31,7 +32,11 @@ constexpr Duration kNodesMax = Seconds(30);
 class LocalRun {
  public:
   LocalRun(const RunCommand& command, const Screen& screen, const LocalClusterOptions& options)
-      : command_(command), screen_(screen), options_(options), cluster_(options, loop_) {}
+      : command_(command),
+        screen_(screen),
+        options_(options),
+        output_(options.folder + "/agent"),
+        cluster_(options, loop_) {}
 
   // Ends with nothing running.
   ExitCode Train(const v1::JobSpec& spec) {
@@ -124,9 +129,19 @@ class LocalRun {
     screen_.Say(who + " metrics: http://" + Printable(address) + "/metrics");
   }
 
+  // Of programs of the user's, who wants to see what they say.
+  void ShowOutput(bool all) {
+    if (command_.program.empty() || command_.json) return;
+    const std::string lines = output_.TakeLines(all);
+    if (lines.empty()) return;
+    // In the place of the line that is drawn anew.
+    screen_.Print((screen_.is_terminal() ? "\r\x1b[K" : "") + lines);
+  }
+
   Followed Show(api::Client& client, const v1::Job& job) {
     return ShowJob(client, loop_, screen_,
                    {.name = job.name(), .json = command_.json, .stop = [this] {
+                      ShowOutput(false);
                       return !cluster_.Check().ok();
                     }});
   }
@@ -150,6 +165,7 @@ class LocalRun {
         job.ok() ? Download(client, *job) : job.status();
     result_kept_ = !paths.ok();
     if (!paths.ok()) screen_.Say(ErrorLines(paths.status(), ""));
+    ShowOutput(true);
     const ExitCode code = ReportEnd(followed, screen_, command_.job_file);
     if (!paths.ok() && code == ExitCode::kOk) {
       return IsOfLocalFile(paths.status()) ? ExitCode::kFile : ExitCode::kGeneric;
@@ -189,6 +205,7 @@ class LocalRun {
   const RunCommand& command_;
   const Screen& screen_;
   const LocalClusterOptions options_;
+  ProgramOutput output_;
   bool result_kept_ = false;  // it could not be brought out of the run's folder
   EventLoop loop_{{SIGINT, SIGTERM, SIGHUP, SIGPIPE}};
   LocalCluster cluster_;
@@ -267,8 +284,38 @@ absl::StatusOr<std::uint32_t> FitWorkers(const RunCommand& command, v1::JobSpec*
   return count;
 }
 
+// "train" of python3 train.py, as a job may be named.
+std::string NameOfProgram(const std::vector<std::string>& words) {
+  const auto script =
+      std::ranges::find_if(words, [](const std::string& word) { return word.ends_with(".py"); });
+  const std::string stem =
+      std::filesystem::path(script == words.end() ? words.front() : *script).stem().string();
+  std::string name;
+  for (const char c : stem) {
+    const char low = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    const bool letter = low >= 'a' && low <= 'z';
+    const bool right = letter || (!name.empty() && low >= '0' && low <= '9');
+    if (right) name += low;
+    if (!right && !name.empty() && name.back() != '-') name += '-';
+  }
+  name.resize(std::min<std::size_t>(name.size(), 63));
+  return name.empty() ? "program" : name;
+}
+
+// The job file, where there is one, with the program that the words name.
+JobFile ReadJob(const RunCommand& command) {
+  JobFile file = command.job_file.empty() ? ParseJobFile("{}", command.overrides, "")
+                                          : ReadJobFile(command.job_file, command.overrides);
+  if (command.program.empty()) return file;
+  v1::Program& program = *file.spec.mutable_program();
+  program.mutable_command()->Assign(command.program.begin(), command.program.end());
+  program.set_directory(std::filesystem::current_path().string());
+  if (file.spec.name().empty()) file.spec.set_name(NameOfProgram(command.program));
+  return file;
+}
+
 ExitCode Run(const RunCommand& command, const Surroundings& surroundings, const Screen& screen) {
-  JobFile file = ReadJobFile(command.job_file, command.overrides);
+  JobFile file = ReadJob(command);
   for (const std::string& error : file.errors) screen.Say(command.job_file + ": " + error);
   if (!file.errors.empty()) return ExitCode::kUsage;
   const absl::StatusOr<std::uint32_t> workers = FitWorkers(command, &file.spec);

@@ -16,7 +16,8 @@
 namespace tactus::client {
 
 struct RunCommand {
-  std::string job_file{};
+  std::string job_file{};              // empty: there is none, as `program` says enough
+  std::vector<std::string> program{};  // that trains, with its arguments; empty: the file says what
   std::vector<Override> overrides{};
   std::uint32_t workers = 0;     // 0: not given
   std::vector<double> speeds{};  // empty: not given

@@ -77,11 +77,20 @@ std::string PoliciesText(const policies::PlannerOptions& adapt) {
   return text;
 }
 
+// "python3 train.py --epochs 3"
+std::string CommandText(const v1::Program& program) {
+  std::string text;
+  for (const std::string& word : program.command()) text += (text.empty() ? "" : " ") + word;
+  return Printable(text);
+}
+
 std::string Opening(const v1::Job& job) {
   const policies::PlannerOptions adapt = spec::PlannerOptionsOf(spec::Resolve(job.spec()));
-  return Printable(ShortName(job.name())) + " trains " + ModelText(job.spec().model()) + " with " +
-         adapt.optimizer + " on " + ProgressWorkers(job.progress()) +
-         ". Its policies: " + PoliciesText(adapt) + ".";
+  const std::string what = job.spec().has_program()
+                               ? "by the program " + CommandText(job.spec().program())
+                               : ModelText(job.spec().model()) + " with " + adapt.optimizer;
+  return Printable(ShortName(job.name())) + " trains " + what + " on " +
+         ProgressWorkers(job.progress()) + ". Its policies: " + PoliciesText(adapt) + ".";
 }
 
 // ---- A decision

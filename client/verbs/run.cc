@@ -13,7 +13,9 @@ class RunVerb : public CommandVerb<RunCommand> {
     CLI::App* verb = AddVerb(
         program, "run",
         "Train one job on this machine: starts coordinator, agent and workers, and ends them");
-    AddJobFile(verb, &command_.job_file);
+    verb->add_option("job_file", command_.job_file,
+                     "Job file; - is the standard input. Not needed for a program: what stands "
+                     "behind -- is one, and its arguments (docs/python.md)");
     verb->add_option(
             "--workers", command_.workers,
             "Worker processes. Default: one a speed, else workers.max of the job file, else 2")
@@ -35,7 +37,14 @@ class RunVerb : public CommandVerb<RunCommand> {
     AddLines(verb, &lines_);
     AddOverrides(verb, &set_);
   }
+  bool TakeProgram(const std::vector<std::string>& words) override {
+    command_.program = words;
+    return !words.empty();
+  }
   std::string Check() override {
+    if (command_.job_file.empty() && command_.program.empty()) {
+      return "job_file is required, or a program behind --, such as tactus run -- python3 train.py";
+    }
     command_.json = lines_ == "json";
     return ReadOverrides(set_, &command_.overrides);
   }

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "client/api/client.h"
 #include "client/local/settings.h"
@@ -43,6 +44,9 @@ class Verb {
 
   // True when the words that were parsed are this verb's.
   bool given() const { return given_; }
+
+  // The words behind a "--", which are another program's: whether it takes them. Before Check.
+  virtual bool TakeProgram(const std::vector<std::string>&) { return false; }
 
   // What is wrong with its words that CLI11 cannot see, a line; empty: nothing. Called once,
   // before the others below.

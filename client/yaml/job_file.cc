@@ -10,7 +10,18 @@
 namespace tactus::client {
 namespace {
 
+// As they stand beside each other, so that a program finds its parts.
+void NameFilesOfProgram(v1::JobSpec* spec) {
+  if (!spec->has_program() || !spec->program().names().empty()) return;
+  v1::Program& program = *spec->mutable_program();
+  for (const std::string& file : program.files()) {
+    const std::filesystem::path path = std::filesystem::path(file).lexically_normal();
+    program.add_names(path.is_absolute() ? path.filename().string() : path.string());
+  }
+}
+
 void ResolvePaths(const std::string& folder, v1::JobSpec* spec) {
+  NameFilesOfProgram(spec);
   for (const auto& [field, file] : runtime::FilesOf(*spec)) {
     if (file.empty() || file.front() == '/' || file.starts_with(runtime::kUploaded)) continue;
     runtime::SetFile(*spec, field,

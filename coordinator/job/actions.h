@@ -37,6 +37,7 @@ using protocol::FromWorker;
 using protocol::GroupLostMessage;
 using protocol::GroupMessage;
 using protocol::PeersMessage;
+using protocol::ProgramFacts;
 using protocol::ReportMessage;
 using protocol::StandingMessage;
 using protocol::StopMessage;

@@ -19,6 +19,23 @@ std::size_t RankOfMost(const std::vector<std::uint64_t>& values) {
       values.begin());
 }
 
+// The first rank that differs from most; nothing: none does.
+std::optional<Mismatch> OddOneOf(const std::vector<std::uint64_t>& values) {
+  const std::size_t reference = RankOfMost(values);
+  const auto odd =
+      std::ranges::find_if(values, [&](std::uint64_t value) { return value != values[reference]; });
+  if (odd == values.end()) return std::nullopt;
+  return Mismatch{.rank = static_cast<std::uint32_t>(odd - values.begin()),
+                  .reference = static_cast<std::uint32_t>(reference),
+                  .found = *odd,
+                  .expected = values[reference]};
+}
+
+// Of what it says as a program; 0: it is none.
+std::uint64_t HashOf(const std::optional<ReadyMessage>& ready) {
+  return ready && ready->program ? ready->program->hash : 0;
+}
+
 template <typename T>
 bool AllSet(const std::vector<std::optional<T>>& items) {
   return std::ranges::all_of(items, [](const auto& item) { return item.has_value(); });
@@ -36,6 +53,10 @@ std::vector<std::uint32_t> Unset(const std::vector<std::optional<T>>& items) {
 }  // namespace
 
 std::string WordsOf(const Mismatch& mismatch, const std::vector<MemberRecord>& members) {
+  if (!mismatch.is_count) {
+    return WorkerName(members[mismatch.rank]) + " has other " + mismatch.noun + " than " +
+           WorkerName(members[mismatch.reference]);
+  }
   return WorkerName(members[mismatch.rank]) + " has " + std::to_string(mismatch.found) + " " +
          mismatch.noun + ", " + WorkerName(members[mismatch.reference]) + " has " +
          std::to_string(mismatch.expected);
@@ -62,18 +83,21 @@ std::optional<Mismatch> GroupFormation::FindMismatch() const {
   for (const LoadedCount& count : kLoadedCounts) {
     std::vector<std::uint64_t> values;
     for (const auto& ready : ready_) values.push_back(ready ? (*ready).*count.value : 0);
-    const std::size_t reference = RankOfMost(values);
-    const auto odd = std::ranges::find_if(
-        values, [&](std::uint64_t value) { return value != values[reference]; });
-    if (odd == values.end()) continue;
-    return Mismatch{.rank = static_cast<std::uint32_t>(odd - values.begin()),
-                    .reference = static_cast<std::uint32_t>(reference),
-                    .noun = count.noun,
-                    .field = count.field,
-                    .found = *odd,
-                    .expected = values[reference]};
+    if (std::optional<Mismatch> odd = OddOneOf(values)) {
+      odd->noun = count.noun;
+      odd->field = ready_.front()->program ? "program" : count.field;
+      return odd;
+    }
   }
-  return std::nullopt;
+  std::vector<std::uint64_t> programs;
+  for (const auto& ready : ready_) programs.push_back(HashOf(ready));
+  std::optional<Mismatch> odd = OddOneOf(programs);
+  if (odd) {
+    odd->noun = "names or shapes of parameters, or another optimizer,";
+    odd->field = "program";
+    odd->is_count = false;
+  }
+  return odd;
 }
 
 void GroupFormation::Begin(std::uint64_t generation) {

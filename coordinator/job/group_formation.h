@@ -31,6 +31,7 @@ struct Mismatch {
   std::string field{};          // of the job file, to blame
   std::uint64_t found = 0;      // of `rank`
   std::uint64_t expected = 0;   // of `reference`
+  bool is_count = true;         // else they are hashes, which tell people nothing
 };
 
 // "worker 2 on node b has 99 parameters, worker 1 on node a has 10". members: by rank.
@@ -55,8 +56,9 @@ class GroupFormation {
   // A member has loaded. True when it was the last one: FindMismatch, then Begin, are due.
   bool SetReady(std::uint32_t rank, const ReadyMessage& ready);
 
-  // The first count (parameters, training samples, validation samples) that is not equal on all,
-  // and the first rank that differs from what most have; on a tie the lowest rank's value is right.
+  // The first count (parameters, training samples, validation samples), or else what programs are,
+  // that is not equal on all, and the first rank that differs from what most have; on a tie the
+  // lowest rank's value is right.
   std::optional<Mismatch> FindMismatch() const;
 
   // Requires: loading, all ready.
@@ -72,6 +74,8 @@ class GroupFormation {
   std::string Obstacle(const std::vector<MemberRecord>& members) const;
   // What rank 0 has loaded, and so all. Requires: all have loaded since it began.
   const ReadyMessage& loaded() const;
+  // What their program says of itself; nothing: they are none. Requires: all have loaded.
+  const std::optional<ProgramFacts>& facts() const { return ready_.front()->program; }
   // Beside dense, that all members know. Requires: likewise.
   std::vector<policies::Encoding> encodings() const;
   // Samples/s that the members tried out, by rank; 0: not. Requires: likewise.

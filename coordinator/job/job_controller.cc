@@ -81,6 +81,11 @@ void JobController::On(std::uint32_t rank, const ReadyMessage& message, Turn tur
 }
 
 void JobController::FormGroup(GroupFormation& formation, Turn turn) {
+  if (const std::optional<ProgramFacts>& facts = formation.facts()) {
+    if (const auto conflict = keeper_.TakeFacts(*facts)) {
+      return Fail(conflict->reason, conflict->field, turn);
+    }
+  }
   formation.Begin(record().generation + 1);
   const std::vector<std::string> versions = formation.nccl_versions();
   const TransportRecord transport = ChooseTransport(group_.members(), versions);
@@ -406,7 +411,18 @@ void JobController::TryFinish(Turn turn) {
     return AwaitEnd(deadlines_.artifacts, turn);
   }
   if (keeps && record.state == JobState::kSuspending) return Secure(turn);
-  if (keeps) record.result = results.Make(keeper_.tracker()->OwnSpeedSum());
+  // A program may evaluate and save what it trained: the job is over when its processes are.
+  if (keeps && record.settings.program && !group_.AllGone()) {
+    return AwaitEnd(deadlines_.program_exit, turn);
+  }
+  Succeed(turn);
+}
+
+// Or is cancelled, with all that was asked for.
+void JobController::Succeed(Turn turn) {
+  JobRecord& record = keeper_.record();
+  const ResultCollector& results = group_.results();
+  if (!record.discard) record.result = results.Make(keeper_.tracker()->OwnSpeedSum());
   const bool cancelled = !record.cancel_reason.empty();
   End(cancelled ? JobState::kCancelled : JobState::kSucceeded,
       cancelled ? record.cancel_reason : results.leader().reason, turn);

@@ -274,6 +274,7 @@ class JobController {
   Duration CancelLimit() const;
   void AwaitEnd(Duration limit, Turn turn);
   void TryFinish(Turn turn);
+  void Succeed(Turn turn);
   void Secure(Turn turn);
   void LeaveIfGone(Turn turn);
   void GoOnLater(Turn turn);

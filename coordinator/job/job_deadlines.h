@@ -80,6 +80,8 @@ struct JobDeadlines {
   Duration join = std::chrono::seconds(5);
   // From the end of a job or its suspension to the exit of its workers, which leave by themselves.
   Duration exit = std::chrono::seconds(30);
+  // From the end of programs' training to their exit: they may evaluate and save what they trained.
+  Duration program_exit = std::chrono::minutes(10);
   // From SIGTERM to SIGKILL.
   Duration grace = std::chrono::seconds(10);
   // From the first sign of a failure to the verdict: a dead worker's peers notice within a round,

@@ -25,6 +25,7 @@ void Fields(auto& archive, Of<JobSettings> auto& settings) {
   archive("workers_min", settings.workers_min);
   archive("workers_max", settings.workers_max);
   archive("spares", settings.spares);
+  archive("program", settings.program);
   archive("device", settings.device);
   archive("selector", settings.selector);
   archive("tolerations", settings.tolerations);

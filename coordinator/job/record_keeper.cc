@@ -31,6 +31,17 @@ Progress FromNothing(const Progress& former) {
           .validation = {.count = former.validation.count, .seconds = former.validation.seconds}};
 }
 
+// Numbers of workers are outside input.
+policies::PlannerOptions WithFacts(const ProgramFacts& facts,
+                                   policies::PlannerOptions adapt) {
+  adapt.batch.per_worker = std::clamp(facts.batch, adapt.batch.batch_min, adapt.batch.batch_max);
+  adapt.base_batch = std::clamp(facts.batch, 1u, adapt.batch.batch_max);
+  adapt.optimizer = facts.optimizer;
+  adapt.momentum = std::isfinite(facts.momentum) ? std::clamp(facts.momentum, 0.0, 1.0) : 0;
+  adapt.clip_norm = facts.clip_norm;
+  return adapt;
+}
+
 // "regrouping: node b is drained; 2 of 3 workers go on from round 12, and 1 joins".
 std::string GoingOnWords(const RecordKeeper::Regrouping& regrouping, std::size_t former) {
   const std::size_t stay = regrouping.ranks.size();
@@ -120,6 +131,16 @@ void RecordKeeper::BeginGroup(std::vector<MemberRecord> members, Instant now) {
   record_.elapsed_before_seconds = record_.progress.elapsed_seconds;
   record_.group_start_time = 0;
   tracker_.reset();
+}
+
+std::optional<policies::Conflict> RecordKeeper::TakeFacts(const ProgramFacts& facts) {
+  const policies::PlannerOptions adapt = WithFacts(facts, record_.settings.adapt);
+  const std::vector<policies::Conflict> conflicts = policies::ConflictsOf(adapt);
+  if (!conflicts.empty()) return conflicts.front();
+  if (adapt == record_.settings.adapt) return std::nullopt;
+  record_.settings.adapt = adapt;
+  steering_.Replace(std::make_unique<policies::Planner>(adapt), std::nullopt);
+  return std::nullopt;
 }
 
 policies::Plan RecordKeeper::FormGroup(const policies::StartingGroup& group,
@@ -531,9 +552,14 @@ void RecordKeeper::ShareProgress(Turn turn) {
 }
 
 void RecordKeeper::Update(const JobUpdated& event, std::unique_ptr<policies::PlanPolicy> policy) {
-  const bool alike = AdaptsAlike(event.settings.adapt, record_.settings.adapt);
+  JobSettings settings = event.settings;
+  if (record_.loaded.program) {
+    settings.adapt = WithFacts(*record_.loaded.program, settings.adapt);
+    if (policy != nullptr) policy = std::make_unique<policies::Planner>(settings.adapt);
+  }
+  const bool alike = AdaptsAlike(settings.adapt, record_.settings.adapt);
   record_.spec = event.spec;
-  record_.settings = event.settings;
+  record_.settings = std::move(settings);
   record_.labels = event.labels;
   const std::vector<policies::Axis>& frozen = event.settings.adapt.frozen;
   // Set free again before its plan was made: the wish is taken back.

@@ -16,6 +16,7 @@
 #include "coordinator/job/progress_tracker.h"
 #include "coordinator/job/records.h"
 #include "coordinator/job/steering.h"
+#include "policies/compatibility.h"
 #include "policies/loss_spikes.h"
 #include "policies/planner.h"
 
@@ -53,6 +54,10 @@ class RecordKeeper {
   void Announce(Turn turn);
 
   // ---- A group of workers, in this order
+
+  // What a program says of itself takes the place of what its job's file says. The first choices
+  // of that file that do not go together then; nothing: all do.
+  std::optional<policies::Conflict> TakeFacts(const ProgramFacts& facts);
 
   // It is to load; what was known of the one before is forgotten, but not the progress.
   void BeginGroup(std::vector<MemberRecord> members, Instant now);

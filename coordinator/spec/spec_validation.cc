@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -94,9 +95,9 @@ void CheckModel(const v1::JobSpec& spec, const ResolvedSpec& resolved, FieldChec
       }
       break;
     case v1::Model::SOURCE_NOT_SET:
-      checks.Missing("model", "give builtin (" +
-                                  Enumerate(VariantsOf(*v1::BuiltinOptions::descriptor())) +
-                                  ") or torchscript (a path)");
+      checks.Missing("model",
+                     "give builtin (" + Enumerate(VariantsOf(*v1::BuiltinOptions::descriptor())) +
+                         ") or torchscript (a path); or program, in place of model and data");
       break;
   }
   CheckLoss(model.loss(), checks);
@@ -210,6 +211,94 @@ void CheckData(const v1::JobSpec& spec, FieldChecks& checks) {
              data.source_case() != v1::Data::SOURCE_NOT_SET) {
     checks.Add("data.context", "applies to data.text only");
   }
+}
+
+// ---- program
+
+constexpr int kArgumentsMax = 256;
+
+// Fields that would have no effect, as the program says what they say.
+void CheckOwn(const v1::JobSpec& spec, FieldChecks& checks) {
+  const v1::Adapt& adapt = spec.adapt();
+  const v1::Stop& stop = spec.stop();
+  const std::pair<bool, const char*> of_program[] = {
+      {spec.has_model(), "model"},
+      {spec.has_data(), "data"},
+      {spec.has_optimizer(), "optimizer"},
+      {spec.has_seed(), "seed"},
+      {stop.has_validation_loss(), "stop.validation_loss"},
+      {stop.has_patience(), "stop.patience"},
+      {adapt.batch().has_per_worker(), "adapt.batch.per_worker"},
+      {adapt.batch().has_micro_batch(), "adapt.batch.micro_batch"},
+      {adapt.learning_rate().has_base_batch(), "adapt.learning_rate.base_batch"},
+      {adapt.learning_rate().has_schedule(), "adapt.learning_rate.schedule"},
+      {spec.has_validation(), "validation"},
+      {spec.result() == v1::RESULT_CHOICE_BEST, "result"}};
+  for (const auto& [given, field] : of_program) {
+    if (given) checks.Add(field, "is the program's to say, and program is given; leave it out");
+  }
+}
+
+// Of the folder that its files are put into.
+bool IsNameWithin(const std::string& name) {
+  if (name.empty() || name.size() > 1024 || !IsPrintable(name) || name.front() == '/') return false;
+  const std::vector<std::string> parts = absl::StrSplit(name, '/');
+  return std::ranges::none_of(
+      parts, [](const std::string& part) { return part.empty() || part == "." || part == ".."; });
+}
+
+void CheckFilesOf(const v1::Program& program, FieldChecks& checks) {
+  if (program.files().empty()) {
+    if (!program.directory().empty()) return checks.Path("program.directory", program.directory());
+    return checks.Missing("program.directory",
+                          "give the folder in which it runs on every node, or files");
+  }
+  if (!program.directory().empty()) {
+    checks.Add("program.directory",
+               "found " + Shown(program.directory()) +
+                   ", allowed with files is none: it runs in a folder of the job's own");
+  }
+  for (int i = 0; i < program.files_size(); ++i) {
+    CheckFile("program.files[" + std::to_string(i) + "]", program.files(i), checks);
+  }
+  if (program.names_size() != program.files_size()) {
+    checks.Add("program.names", "found " + std::to_string(program.names_size()) +
+                                    " of them, allowed is one for each of " +
+                                    std::to_string(program.files_size()) + " files");
+  }
+  std::set<std::string> seen;
+  for (const std::string& name : program.names()) {
+    if (IsNameWithin(name) && seen.insert(name).second) continue;
+    checks.Add("program.names", "found " + Shown(name) +
+                                    ", allowed are distinct paths below the folder in which "
+                                    "it runs, such as train.py or parts/model.py");
+    break;
+  }
+}
+
+void CheckProgram(const v1::JobSpec& spec, FieldChecks& checks) {
+  const v1::Program& program = spec.program();
+  if (program.command().empty() || program.command(0).empty()) {
+    checks.Missing("program.command", "give it and its arguments, such as [python3, train.py]");
+  } else if (program.command_size() > kArgumentsMax) {
+    checks.Add("program.command", "found " + std::to_string(program.command_size()) +
+                                      " words, allowed are 1 to " + std::to_string(kArgumentsMax));
+  }
+  for (const std::string& word : program.command()) {
+    if (word.find('\0') == std::string::npos && word.size() <= 4096) continue;
+    checks.Add("program.command",
+               "found " + Shown(word) + ", allowed are words of up to 4096 bytes, without a zero");
+    break;
+  }
+  CheckFilesOf(program, checks);
+  if (spec.workers().device() == v1::DEVICE_KIND_CUDA ||
+      spec.workers().device() == v1::DEVICE_KIND_ANY) {
+    checks.Add("workers.device", "found " +
+                                     WordOf(*v1::DeviceKind_descriptor(), spec.workers().device()) +
+                                     ", allowed with a program is cpu: programs on GPUs are not "
+                                     "supported yet");
+  }
+  CheckOwn(spec, checks);
 }
 
 // ---- optimizer, stop, workers
@@ -380,11 +469,15 @@ std::vector<runtime::FieldViolation> SpecViolations(const v1::JobSpec& spec) {
   const ResolvedSpec resolved = Resolve(spec);
   CheckFields(spec, "", "", checks);
   CheckName(spec.name(), checks);
-  CheckModel(spec, resolved, checks);
-  CheckData(spec, checks);
-  CheckOptimizer(resolved->optimizer(), checks);
-  CheckStop(spec.stop(), checks);
-  CheckValidation(spec, resolved, checks);
+  if (spec.has_program()) {
+    CheckProgram(spec, checks);
+  } else {
+    CheckModel(spec, resolved, checks);
+    CheckData(spec, checks);
+    CheckOptimizer(resolved->optimizer(), checks);
+    CheckStop(spec.stop(), checks);
+    CheckValidation(spec, resolved, checks);
+  }
   CheckWorkers(resolved->workers(), checks);
   CheckAdapt(spec, resolved, checks);
   CheckSnapshots(spec, checks);
@@ -392,6 +485,11 @@ std::vector<runtime::FieldViolation> SpecViolations(const v1::JobSpec& spec) {
 }
 
 void CheckNodesPaths(const v1::JobSpec& spec, FieldChecks& checks) {
+  const std::string& folder = spec.program().directory();
+  if (!folder.empty() && folder.front() != '/') {
+    checks.Add("program.directory",
+               "found " + Shown(folder) + ", allowed is an absolute path, which every node has");
+  }
   for (const auto& [field, file] : runtime::FilesOf(spec)) {
     if (file.empty() || file.front() == '/' || file.starts_with(runtime::kUploaded)) continue;
     checks.Add(field, "found " + Shown(file) +
@@ -410,7 +508,8 @@ job::JobSettings SettingsOf(const ResolvedSpec& resolved) {
   const v1::JobSpec& spec = *resolved;
   job::JobSettings settings;
   settings.name = spec.name();
-  settings.device = DeviceOf(spec.workers().device());
+  settings.program = spec.has_program();
+  settings.device = settings.program ? job::DeviceKind::kCpu : DeviceOf(spec.workers().device());
   settings.selector = {spec.workers().selector().begin(), spec.workers().selector().end()};
   settings.tolerations = {spec.workers().tolerations().begin(), spec.workers().tolerations().end()};
   settings.priority = spec.priority();

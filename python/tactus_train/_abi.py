@@ -8,7 +8,7 @@ import pathlib
 
 from .errors import UnavailableError
 
-ABI = 1
+ABI = 2
 
 BIND, COMPUTE, STEP, TAKE_STATE, READ_BUFFERS, WRITE_BUFFERS, END = range(7)
 
@@ -35,6 +35,13 @@ class Request(ctypes.Structure):
         ("gain", ctypes.c_double),
         ("steps", ctypes.c_uint64),
         ("text", ctypes.c_char_p),
+        ("suspended", ctypes.c_int32),
+        ("ahead", ctypes.POINTER(ctypes.c_uint64)),
+        ("ahead_count", ctypes.c_uint64),
+        ("rounds", ctypes.c_uint64),
+        ("epochs", ctypes.c_uint64),
+        ("consumed", ctypes.c_uint64),
+        ("base_steps", ctypes.c_double),
     ]
 
 
@@ -54,6 +61,8 @@ class Standing(ctypes.Structure):
         ("gain", ctypes.c_double),
         ("progress", ctypes.c_double),
         ("applied", ctypes.c_int32),
+        ("rank", ctypes.c_uint32),
+        ("size", ctypes.c_uint32),
     ]
 
 
@@ -62,6 +71,7 @@ _run = ctypes.c_void_p
 FUNCTIONS = {
     "tactus_abi": (ctypes.c_uint32, []),
     "tactus_open": (_run, [ctypes.c_char_p]),
+    "tactus_join": (_run, [ctypes.c_char_p, ctypes.c_char_p]),
     "tactus_open_error": (ctypes.c_char_p, []),
     "tactus_layout": (ctypes.c_int32, [_run, ctypes.POINTER(ctypes.c_uint64), ctypes.c_uint64]),
     "tactus_await": (ctypes.c_int32, [_run, ctypes.c_int32, ctypes.POINTER(Request)]),
@@ -71,7 +81,7 @@ FUNCTIONS = {
     "tactus_plan": (ctypes.c_char_p, [_run]),
     "tactus_stop": (None, [_run, ctypes.c_char_p]),
     "tactus_error": (ctypes.c_char_p, [_run]),
-    "tactus_end": (None, [_run]),
+    "tactus_end": (None, [_run, ctypes.c_char_p]),
     "tactus_close": (None, [_run]),
 }
 

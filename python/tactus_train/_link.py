@@ -28,9 +28,10 @@ class _Memory:
 class Link:
     """One run of the library. Everything that waits returns to Python ten times a second, so that signals are seen."""
 
-    def __init__(self, program: dict):
+    def __init__(self, program: dict, socket: str | None = None):
         self._library = _abi.load()
-        self._run = self._library.tactus_open(json.dumps(program).encode())
+        text = json.dumps(program).encode()
+        self._run = self._library.tactus_join(text, socket.encode()) if socket else self._library.tactus_open(text)
         if not self._run:
             raise UsageError(self._library.tactus_open_error().decode())
         self._memory = _Memory(self._library, self._run)
@@ -71,10 +72,10 @@ class Link:
     def stop(self, reason: str):
         self._library.tactus_stop(self._open(), reason.encode())
 
-    def end(self):
+    def end(self, why: str):
         run, self._run = self._run, None
         if run:
-            self._library.tactus_end(run)
+            self._library.tactus_end(run, why.encode())
 
     def forget(self):
         """In a forked child: the threads are the parent's."""

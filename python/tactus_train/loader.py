@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
 
 from torch.utils.data import default_collate
 
+from ._readers import Readers
 from .errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ class Loader:
         if not shuffle:
             raise UsageError("shuffle=False: samples come in an order of the run's own, so that each is used once an epoch by one member. "
                              "Leave it out.", "shuffle")
-        if num_workers != 0:
-            raise UsageError(f"num_workers={num_workers}: samples are read in the training process so far. Leave it out.", "num_workers")
+        if num_workers < 0:
+            raise UsageError(f"num_workers: found {num_workers}, allowed are 0, which reads in the training process, and more.", "num_workers")
         if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
             raise UsageError("dataset: a map-style one is wanted, with a length and an item for each index; this is a "
                              f"{type(dataset).__name__}.", "dataset")
@@ -38,6 +39,7 @@ class Loader:
         self.micro_batch = micro_batch or batch_size
         self._run = run
         self._collate = collate_fn or default_collate
+        self._readers = Readers(dataset, num_workers, run._seed) if num_workers else None
 
     def __len__(self) -> int:
         return -(-len(self.dataset) // self.batch_size)
@@ -47,9 +49,21 @@ class Loader:
         run._require_attached("iterating over the loader")
         epoch = run.epoch
         while (indices := run._next_batch(epoch)) is not None:
-            batch = self._collate([self.dataset[i] for i in indices])
+            batch = self._collate(self._samples(indices))
             run._given = True  # whoever could not read it may try again
             yield batch
+
+    def _samples(self, indices: list[int]) -> list:
+        if self._readers is None:
+            return [self.dataset[i] for i in indices]
+        samples = self._readers.take(indices)
+        self._readers.ahead(self._run._ahead)
+        return samples
+
+    def _close(self) -> None:
+        if self._readers is not None:
+            self._readers.close()
+            self._readers = None
 
     def peek(self) -> Any:
         """A batch to look at, of the first samples as they stand in the dataset. It counts for nothing."""

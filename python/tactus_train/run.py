@@ -5,9 +5,12 @@ from __future__ import annotations
 import atexit
 import contextlib
 import dataclasses
+import fcntl
 import math
 import os
 import pathlib
+import sys
+import tempfile
 import traceback
 from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -50,14 +53,29 @@ class Plan:
 # Of `adapt`, as sdk/program.h has it.
 _ADAPT = {"batch", "synchronization", "aggregation", "learning_rate", "encoding", "batch_min", "batch_max", "period"}
 
+# Where an agent that started this process tells it of its group.
+_SOCKET = "TACTUS_CONTROL_SOCKET"
+
 _current: "Run | None" = None
+_was_member = False  # of a job's group
+
+
+def _take_socket() -> str | None:
+    """That of the agent, once; what this process starts is no member."""
+    global _was_member
+    socket = os.environ.pop(_SOCKET, None)
+    if socket is None and _was_member:
+        raise UsageError("init() for a second run in a job's process: its group trains one model. Train the second in another job.")
+    _was_member = socket is not None
+    return socket
 
 
 def init(*, adapt: Mapping[str, Any] | None = None, name: str = "program", seed: int = 1) -> "Run":
-    """The run of this process. Once a process.
+    """The run of this process. Once a process. Alone, or, started by `tactus run -- python train.py` or as a cluster's job, as a
+    member of a group.
 
     adapt   a policy an axis, of a process that runs alone: {"batch": "auto", "learning_rate": "adascale"}. The default is a
-            fixed plan, which trains as the loop would without Tactus.
+            fixed plan, which trains as the loop would without Tactus. How a group adapts is its job's to say.
     seed    of the samples' order.
     """
     global _current
@@ -75,8 +93,8 @@ class Run:
 
     def __init__(self, *, adapt: Mapping[str, Any] | None, name: str, seed: int):
         self.device = torch.device("cpu")
-        self.rank, self.size = 0, 1
-        self.alone = True
+        self._socket = _take_socket()
+        self.alone = self._socket is None
         self.over = False  # training has ended
         self.reason = ""  # why
         self.history: list[dict[str, float]] = []  # of log()
@@ -88,6 +106,7 @@ class Run:
         self._loader: Loader | None = None
         self._link: Link | None = None
         self._batch: dict | None = None  # the one that is asked for
+        self._ahead: list[int] = []  # samples that are probably asked for next
         self._losses = 0.0
         self._backward_done = False
         self._given = False  # the loop has it
@@ -108,12 +127,12 @@ class Run:
     def loader(self, dataset: Sequence, batch_size: int, *, collate_fn: Callable[[list], Any] | None = None,
                micro_batch: int | None = None, shuffle: bool = True, num_workers: int = 0) -> Loader:
         """Batches of the dataset, `batch_size` samples a member on average, in passes of `micro_batch` at most (the whole of a fixed
-        batch, half of one that is to be adapted)."""
+        batch, half of one that is to be adapted). `num_workers` processes read the next batch's samples meanwhile; 0: this one does."""
         self._require_own_process()
         if self._loader is not None:
             raise UsageError("run.loader() was called before: a run trains on one dataset. For another, such as for validation, use "
                              "run.evaluate() or a DataLoader of torch's.")
-        if micro_batch is None and self._adapt:
+        if micro_batch is None and self._adapt and self.alone:
             micro_batch = max(1, batch_size // 2)  # how noisy gradients are is seen by two passes of a step that differ
         self._loader = Loader(self, dataset, batch_size, collate_fn, micro_batch, shuffle, num_workers)
         return self._loader
@@ -155,11 +174,11 @@ class Run:
             "train_samples": len(self._loader.dataset), "segments": self._flat.segments(),
             "buffers": sum(buffers[name].numel() for name in self._buffers),
             "optimizer": _facts.of_optimizer(optimizer, len(keys)), "adapt": self._adapt,
-            "stop": {key: value for key, value in stop.items() if value is not None},
+            "stop": {key: value for key, value in stop.items() if value is not None}, "reads_ahead": self._loader._readers is not None,
         }
         if clip_norm is not None:
             program["clip_norm"] = clip_norm
-        self._link = Link(program)
+        self._link = Link(program, self._socket)
         self._offsets = self._link.layout(len(parameters))
         self._patch()
         self._serve()
@@ -221,7 +240,8 @@ class Run:
     def evaluate(self, fn: Callable[..., Any], dataset: Sequence, *, batch_size: int,
                  collate_fn: Callable[[list], Any] | None = None) -> float | dict[str, float]:
         """The mean over a dataset of what `fn(*batch)` says of each sample: a tensor [samples], one number (a mean), or a dict of
-        these. In evaluation mode and without gradients."""
+        these. In evaluation mode and without gradients. Each member of a group evaluates all of it: with the same result between
+        epochs, when all have the same parameters."""
         collate = collate_fn or torch.utils.data.default_collate
         sums: dict[str, float] = {}
         if len(dataset) == 0:
@@ -247,6 +267,8 @@ class Run:
 
     def mean(self, value: float, weight: float = 1) -> float:
         """Over the members; alone it is the value."""
+        if self.size > 1:
+            raise UsageError("run.mean() in a group is not there yet. run.evaluate() has the same result on every member: use that.")
         return float(value)
 
     def log(self, **values: float) -> None:
@@ -255,8 +277,10 @@ class Run:
         self.history.append({"round": self.round, "epoch": epoch, **values})
 
     def save(self, path: str | os.PathLike) -> None:
-        """The model's state_dict, beside and then renamed."""
+        """The model's state_dict, beside and then renamed; by rank 0."""
         self._require_attached("run.save()")
+        if self.rank != 0:
+            return
         if self._model is None:
             raise UsageError("run.save() saves a module, and parameters alone were attached. Save them as you like.")
         path = pathlib.Path(path)
@@ -266,11 +290,16 @@ class Run:
 
     @contextlib.contextmanager
     def one_at_a_time(self):
-        """On each node one member after the other; alone at once."""
-        yield
+        """On each node one member after the other, such as to download data; alone at once."""
+        if self.alone:
+            yield
+            return
+        with open(pathlib.Path(tempfile.gettempdir()) / f"tactus-{os.getuid()}-{os.environ.get('TACTUS_JOB_NAME', '')}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def stop(self, why: str) -> None:
-        """Training ends at the next edge of a round."""
+        """Training ends at the next edge of a round, of all members."""
         self._require_attached("run.stop()")
         self._link.stop(why)
 
@@ -278,10 +307,22 @@ class Run:
         """Ends the run; what was attached keeps what training made of it."""
         global _current
         self._let_go()
+        if self._loader is not None and os.getpid() == self._pid:
+            self._loader._close()
         if _current is self:
             _current = None
 
     # ---- Where it stands
+
+    @property
+    def rank(self) -> int:
+        """In the group, from 0, which may change when it loses members or others join. Rank 0 is the one to print and to write files."""
+        return self._standing.rank
+
+    @property
+    def size(self) -> int:
+        """Members of the group."""
+        return max(1, self._standing.size)
 
     @property
     def round(self) -> int:
@@ -427,6 +468,9 @@ class Run:
                 self._standing = self._link.standing()
                 self._batch = {"indices": request.indices[:request.index_count], "unit": request.unit, "epoch": request.epoch,
                                "first_of_sum": bool(request.first_of_sum)}
+                self._ahead = request.ahead[:request.ahead_count]
+                if self._standing.rounds == 0 and request.rounds > 0:
+                    self._go_on_from(request)
                 if request.first_of_sum:
                     self._flat.begin_sum()
                 return
@@ -436,6 +480,10 @@ class Run:
                 self.reason = request.text.decode()
                 if request.failed:
                     raise failure(self.reason)
+                if request.suspended:
+                    # What is behind the loop is for when training has ended.
+                    print(f"tactus: {self.reason}: training is suspended, and goes on from here in another process", file=sys.stderr)
+                    raise SystemExit(0)
                 return
             try:
                 self._do(request)
@@ -444,6 +492,14 @@ class Run:
                 self._link.reply(error=self.reason)
                 raise
             self._link.reply()
+
+    def _go_on_from(self, request):
+        """Training began in another process, and goes on here."""
+        standing = self._standing
+        standing.rounds, standing.epoch, standing.consumed = request.rounds, request.epochs, request.consumed
+        standing.samples = request.epochs * len(self._loader.dataset) + request.consumed
+        standing.progress = request.base_steps
+        self._step_scheduler()
 
     def _do(self, request):
         if request.kind == _abi.BIND:
@@ -462,7 +518,8 @@ class Run:
         elsewhere = gradients.data_ptr() != self._flat.gradients.data_ptr()
         if elsewhere:
             self._flat.point_at(self._flat.views(gradients))
-        hidden = not elsewhere and self._flat.hide_untouched()
+        # What this member's passes did not touch others' may have.
+        hidden = not elsewhere and self.size == 1 and self._flat.hide_untouched()
         groups, gain = self._optimizer.param_groups, request.gain
         rates = [group["lr"] for group in groups] if gain != 1 else []
         scaled = [rate * gain for rate in rates]
@@ -494,12 +551,18 @@ class Run:
             back()
         self._restore.clear()
         if os.getpid() == self._pid:
-            self._link.end()
+            self._link.end(_why_it_ends())
         self._flat.release()
         self._states.release()
         self._link = None
         self._batch = None
         self._given = False
+
+
+def _why_it_ends() -> str:
+    """For the others of a group. An exception that nobody caught is what Python remembers of it when it ends."""
+    error = sys.exc_info()[1] or getattr(sys, "last_value", None)
+    return f"{type(error).__name__}: {error}" if error is not None else "the program has ended its run before training was over"
 
 
 @atexit.register

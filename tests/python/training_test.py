@@ -1,5 +1,7 @@
 """A loop with Tactus, alone, trains as the same loop without: bit for bit where a batch is a step."""
 import copy
+import multiprocessing
+import os
 import pathlib
 import sys
 import unittest
@@ -385,6 +387,60 @@ class TrainingTest(unittest.TestCase):
         self.assertAlmostEqual(both["loss"], float(nn.functional.cross_entropy(model(data.x), data.y)), places=5)
         self.assertTrue(model.training)
         self.assertEqual(len(loader), 13)
+
+
+
+class Counted(Samples):
+    """Says, to whatever process, how often each sample was read; one of them fails, or ends its process."""
+
+    def __init__(self, fails=-1, ends=-1):
+        super().__init__()
+        self.reads = torch.zeros(SAMPLES, dtype=torch.int64).share_memory_()
+        self.fails, self.ends = fails, ends
+
+    def __getitem__(self, index):
+        if index == self.fails:
+            raise OSError("no such picture")
+        if index == self.ends:
+            os._exit(3)
+        self.reads[index] += 1
+        return super().__getitem__(index)
+
+
+class ReadersTest(unittest.TestCase):
+    def train(self, dataset, workers, **adapt):
+        with tactus_train.init(adapt=adapt or None) as run:
+            model = model_of()
+            loader = run.loader(dataset, 8, num_workers=workers)
+            run.attach(model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), epochs=3)
+            seen = []
+            for _ in run.epochs():
+                for x, y in loader:
+                    seen += x[:, 0].tolist()
+                    run.backward(nn.functional.cross_entropy(model(x), y))
+                    run.step()
+            return model, seen
+
+    def test_training_is_the_same_and_each_sample_is_read_once_an_epoch(self):
+        alone, _ = self.train(Counted(), 0)
+        for workers in (1, 3):
+            dataset = Counted()
+            model, _ = self.train(dataset, workers)
+            for one, other in zip(alone.parameters(), model.parameters()):
+                self.assertTrue(torch.equal(one, other))
+            self.assertEqual(dataset.reads.tolist(), [3] * SAMPLES)
+
+    def test_sizes_may_change(self):
+        dataset = Counted()
+        _, seen = self.train(dataset, 2, batch="auto", batch_max=32)
+        self.assertEqual(sorted(seen), sorted(3 * dataset.x[:, 0].tolist()))
+
+    def test_what_goes_wrong_there_is_said_here(self):
+        with self.assertRaisesRegex(tactus_train.Error, "no such picture"):
+            self.train(Counted(fails=50), 2)
+        with self.assertRaisesRegex(tactus_train.Error, "has ended .exit code 3"):
+            self.train(Counted(ends=50), 2)
+        self.assertEqual(multiprocessing.active_children(), [])
 
 
 if __name__ == "__main__":

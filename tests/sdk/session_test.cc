@@ -2,8 +2,13 @@
 
 #include "sdk/session.h"
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
+#include <future>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -34,6 +39,8 @@ Program LineOf(std::uint64_t samples) {
 class Descent {
  public:
   explicit Descent(const Program& program) : session_(program) {}
+  Descent(const Program& program, std::unique_ptr<worker::Agent> agent)
+      : session_(program, std::move(agent)) {}
 
   // Does what is asked, until `kind` is; that is left to the caller.
   const Request& Until(Kind kind) {
@@ -171,6 +178,85 @@ TEST(SessionTest, ADeviceThatIsNoneIsNamed) {
   program.device = "cpu:nine";
   Descent descent(program);
   EXPECT_THAT(std::string(descent.Until(Kind::kEnd).end.message()), HasSubstr("cpu:nine"));
+}
+
+// ---- Of a group that an agent tells it of
+
+// Tells of a job, and of no group.
+class SilentAgent final : public worker::Agent {
+ public:
+  explicit SilentAgent(worker::StartMessage start) : start_(std::move(start)) {}
+
+  std::optional<worker::ToWorker> Poll() override { return std::nullopt; }
+  absl::StatusOr<worker::ToWorker> Receive() override {
+    if (start_) return *std::exchange(start_, std::nullopt);
+    hung_up_.get_future().wait();
+    return absl::UnavailableError("it has hung up");
+  }
+  void Send(const worker::FromWorker& message) override {
+    if (const auto* ready = std::get_if<worker::ReadyMessage>(&message)) ready_.set_value(*ready);
+    if (const auto* failed = std::get_if<worker::FailedMessage>(&message)) {
+      failed_.set_value(*failed);
+    }
+  }
+  void Send(const worker::SnapshottedMessage&) override {}
+  bool Flush(Duration) override { return true; }
+  void BeginStandings() override {}
+  worker::Standpoint& standpoint() override { return standpoint_; }
+  void HangUp() override {
+    if (!hangs_up_.exchange(true)) hung_up_.set_value();
+  }
+
+  std::future<worker::ReadyMessage> ready() { return ready_.get_future(); }
+  std::future<worker::FailedMessage> failed() { return failed_.get_future(); }
+
+ private:
+  std::optional<worker::StartMessage> start_;
+  worker::Standpoint standpoint_;
+  std::atomic<bool> hangs_up_ = false;
+  std::promise<void> hung_up_;
+  std::promise<worker::ReadyMessage> ready_;
+  std::promise<worker::FailedMessage> failed_;
+};
+
+Program MemberOf(std::uint64_t samples) {
+  Program program = LineOf(samples);
+  program.joins = true;
+  program.clip_norm = 2;
+  program.adapt.optimizer = "sgd";
+  program.adapt.momentum = 0.9;
+  return program;
+}
+
+TEST(SessionTest, WhatAProgramIsComesBeforeTheGroupAndNothingHangsWhereNoneComes) {
+  auto agent = std::make_unique<SilentAgent>(worker::StartMessage{});
+  std::future<worker::ReadyMessage> ready = agent->ready();
+  Descent descent(MemberOf(10), std::move(agent));
+  ASSERT_EQ(descent.Until(Kind::kBind).kind, Kind::kBind);
+  ASSERT_TRUE(descent.session().Reply({}).ok());
+  ASSERT_EQ(ready.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+  const std::optional<protocol::ProgramFacts> facts = ready.get().program;
+
+  ASSERT_TRUE(facts);
+  EXPECT_EQ(facts->batch, 4u);
+  EXPECT_EQ(facts->optimizer, "sgd");
+  EXPECT_EQ(facts->momentum, 0.9);
+  EXPECT_EQ(facts->clip_norm, 2);
+  EXPECT_NE(facts->hash, 0u);
+  descent.session().End("enough");
+}
+
+TEST(SessionTest, AMemberSaysWhenItEnds) {
+  Program program = MemberOf(10);
+  program.stop = {};
+  auto agent = std::make_unique<SilentAgent>(worker::StartMessage{});
+  std::future<worker::FailedMessage> failed = agent->failed();
+  Descent descent(program, std::move(agent));
+  ASSERT_EQ(failed.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+
+  const worker::FailedMessage message = failed.get();
+  EXPECT_EQ(message.field, "stop");
+  EXPECT_THAT(message.message, HasSubstr("members end together: give epochs="));
 }
 
 }  // namespace

@@ -2,9 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <filesystem>
 #include <fstream>
+#include <set>
+#include <vector>
 
 #include "tests/support/temporary_folder.h"
 
@@ -61,6 +64,21 @@ TEST_F(CpusNearTest, AListThatIsNoneIsNotUsedInPart) {
     Write("devices/system/node/node0/cpulist", list);
     EXPECT_THAT(Near("0000:3b:00.0"), IsEmpty()) << list;
   }
+}
+
+TEST(OwnCoreTest, EachDeviceHasAProcessorOfItsOwnWhereThereAreAsMany) {
+  cpu_set_t allowed;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  const auto cores = static_cast<std::size_t>(CPU_COUNT(&allowed));
+  std::set<unsigned> seen;
+  for (std::size_t device = 0; device < cores; ++device) {
+    const std::vector<unsigned> own = OwnCore(device, cores);
+    ASSERT_EQ(own.size(), 1u);
+    EXPECT_TRUE(CPU_ISSET(own[0], &allowed));
+    seen.insert(own[0]);
+  }
+  EXPECT_EQ(seen.size(), cores);
+  EXPECT_TRUE(OwnCore(0, cores + 1).empty());
 }
 
 }  // namespace
