@@ -40,8 +40,10 @@ def main():
             step = run.step()
         right = run.evaluate(lambda x, y: (model(x).argmax(1) == y).float(), test, batch_size=500)
         run.log(accuracy=right)
-        print(f"epoch {epoch}: loss {step.loss:.3f}, {right:.1%} right")
-    print(run.reason)
+        if run.rank == 0:
+            print(f"epoch {epoch}: loss {step.loss:.3f}, {right:.1%} right")
+    if run.rank == 0:
+        print(run.reason)
 
 
 if __name__ == "__main__":

@@ -58,9 +58,10 @@ def main():
         for x, y in loader:
             run.backward(F.cross_entropy(model(x).transpose(1, 2), y))
             step = run.step()
-            if step and run.round % 20 == 0:
+            if step and run.round % 20 == 0 and run.rank == 0:
                 print(f"step {run.round}: loss {step.loss:.3f}")
-    print(run.reason)
+    if run.rank == 0:
+        print(run.reason)
 
 
 if __name__ == "__main__":

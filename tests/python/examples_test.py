@@ -1,6 +1,7 @@
 """The programs of examples/torch, each at a small size."""
 import os
 import pathlib
+import random
 import re
 import subprocess
 import sys
@@ -34,6 +35,31 @@ class ExamplesTest(unittest.TestCase):
         self.assertEqual(len(losses), 3)
         self.assertLess(losses[-1], 2.5)  # bytes at random: 5.5
         self.assertTrue(out.endswith("60 steps completed\n"), out)
+
+    def test_pictures_are_read_and_learned(self):
+        generator = random.Random(1)
+        with tempfile.TemporaryDirectory() as folder:
+            for name, count in (("data_batch_1", 200), ("data_batch_2", 200), ("test_batch", 100)):
+                with open(pathlib.Path(folder) / f"{name}.bin", "wb") as file:
+                    for _ in range(count):
+                        label = generator.randrange(10)
+                        file.write(bytes([label]) + bytes(generator.randrange(20) + 23 * label for _ in range(3 * 32 * 32)))
+            out = self.run_example("cifar.py", folder, "--epochs", 4, "--save", pathlib.Path(folder) / "model.pt")
+            self.assertTrue((pathlib.Path(folder) / "model.pt").exists())
+        right = [float(found) for found in re.findall(r"([\d.]+)% right", out)]
+        self.assertEqual(len(right), 4)
+        self.assertGreater(right[-1], 25)  # of ten
+
+    def test_adapters_learn_what_the_model_did_not(self):
+        with tempfile.TemporaryDirectory() as folder:
+            first, second = pathlib.Path(folder) / "first", pathlib.Path(folder) / "second"
+            first.write_bytes(b"the quick brown fox jumps over the lazy dog. " * 200)
+            second.write_bytes(b"0123456789" * 900)
+            out = self.run_example("lora.py", first, second, "--steps", 120)
+        losses = [float(found) for found in re.findall(r"loss ([\d.]+)", out)]
+        self.assertEqual(len(losses), 2)
+        self.assertLess(losses[0], 2.6)
+        self.assertLess(losses[1], 1.0)  # the model alone has never seen a digit
 
     def test_each_is_short(self):
         for path in (ROOT / "examples/torch").glob("*.py"):
