@@ -171,6 +171,34 @@ TEST(RandomScenarioCoverageTest, GroupsGrowAndShrinkAsTheyTrain) {
   EXPECT_GE(never, 5);
 }
 
+TEST(RandomScenarioCoverageTest, SparesWaitAndTakeThePlacesOfWhoIsLost) {
+  int waited = 0;
+  int taken_in = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    Scenario scenario = RandomScenario(seed);
+    std::map<JobId, job::JobRecord> records;
+    scenario.on_step = [&](const job::Event&, Instant, const job::Actions& actions) {
+      for (const job::Action& action : actions) {
+        const auto* persist = std::get_if<job::PersistJob>(&action);
+        if (persist == nullptr) continue;
+        const job::JobRecord& record = persist->record;
+        const job::JobRecord former = std::exchange(records[record.id], record);
+        waited +=
+            record.state_reason.ends_with(" spare") && !former.state_reason.ends_with(" spare");
+        if (record.regroups == former.regroups) continue;
+        for (const job::MemberRecord& joiner : former.joiners) {
+          taken_in += std::ranges::any_of(
+              record.members, [&](const auto& one) { return one.worker == joiner.worker; });
+        }
+      }
+    };
+    static_cast<void>(Simulate(std::move(scenario)));
+  }
+
+  EXPECT_GE(waited, 10);
+  EXPECT_GE(taken_in, 3);
+}
+
 // Workers that do not survive the loss of their group do not say so.
 TEST(RandomScenarioCoverageTest, GroupsThatFallApartGoOn) {
   int said = 0;

@@ -188,7 +188,8 @@ INSTANTIATE_TEST_SUITE_P(
         ErrorCase{
             "name: a\nzebra: 1\n",
             "zebra: unknown key (line 2); allowed: name, model, data, optimizer, stop, workers, "
-            "adapt, seed, snapshots, priority, retries, checkpoints, hold, validation, result"},
+            "adapt, seed, snapshots, priority, retries, checkpoints, hold, validation, result, "
+            "program"},
         ErrorCase{"name: a\nname: b\n", "name: given twice (line 2); first on line 1"},
         ErrorCase{
             "model: {builtin: x, torchscript: y}\n",
@@ -254,9 +255,10 @@ INSTANTIATE_TEST_SUITE_P(
         ErrorCase{"stop:\n",
                   "stop: no value is given (line 1); expected a map of: train_loss, epochs, time, "
                   "rounds, steps, validation_loss, patience"},
-        ErrorCase{"workers:\n",
-                  "workers: no value is given (line 1); expected a map of: min, max, device, "
-                  "selector, tolerations; write {} for its defaults"},
+        ErrorCase{
+            "workers:\n",
+            "workers: no value is given (line 1); expected a map of: min, max, spares, device, "
+            "selector, tolerations; write {} for its defaults"},
         ErrorCase{"workers: {device: gpu}\n",
                   "workers.device: 'gpu' is unknown (line 1); did you mean 'cuda'? allowed: cpu, "
                   "cuda, any"},
@@ -277,20 +279,20 @@ INSTANTIATE_TEST_SUITE_P(
         ErrorCase{"adapt: {batch: {policy: unspecified}}\n",
                   "adapt.batch.policy: 'unspecified' is unknown (line 1); allowed: fixed, "
                   "proportional, abs, auto"},
-        ErrorCase{
-            "<<: {name: a}\n",
-            "<<: unknown key (line 1); allowed: name, model, data, optimizer, stop, workers, "
-            "adapt, seed, snapshots, priority, retries, checkpoints, hold, validation, result"},
+        ErrorCase{"<<: {name: a}\n",
+                  "<<: unknown key (line 1); allowed: name, model, data, optimizer, stop, workers, "
+                  "adapt, seed, snapshots, priority, retries, checkpoints, hold, validation, "
+                  "result, program"},
         ErrorCase{
             "- name: a\n",
             "a list stands where a map is expected (line 1); allowed keys: name, model, data, "
             "optimizer, stop, workers, adapt, seed, snapshots, priority, retries, checkpoints, "
-            "hold, validation, result"},
+            "hold, validation, result, program"},
         ErrorCase{
             "hello\n",
             "'hello' stands where a map is expected (line 1); allowed keys: name, model, data, "
             "optimizer, stop, workers, adapt, seed, snapshots, priority, retries, checkpoints, "
-            "hold, validation, result"},
+            "hold, validation, result, program"},
         ErrorCase{"", "the file is empty; a job has at least name, model, data and stop"},
         ErrorCase{"# nothing\n",
                   "the file is empty; a job has at least name, model, data and stop"}));
