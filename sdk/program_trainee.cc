@@ -56,7 +56,17 @@ void ProgramTrainee::Complete(engine::EngineOptions& options) {
 }
 
 std::optional<protocol::ProgramFacts> ProgramTrainee::facts() const {
-  std::string words = program_.optimizer.kind + std::to_string(program_.optimizer.state_buffers);
+  const engine::StopOptions& stop = program_.stop;
+  const auto number = [](const auto& value) { return value ? std::to_string(*value) : "-"; };
+  std::string words = program_.optimizer.kind;
+  for (const std::uint64_t each :
+       {program_.optimizer.state_buffers, program_.seed, std::uint64_t{program_.batch},
+        std::uint64_t{program_.micro_batch}, program_.buffers}) {
+    words += ' ' + std::to_string(each);
+  }
+  words += ' ' + number(program_.clip_norm) + ' ' + number(stop.epochs) + ' ' + number(stop.steps) +
+           ' ' + number(stop.train_loss) + ' ' +
+           (stop.time ? std::to_string(ToSeconds(*stop.time)) : "-");
   for (const cuda::Segment& segment : program_.segments) {
     words += '\n' + segment.name;
     for (const std::int64_t size : segment.shape) words += ' ' + std::to_string(size);

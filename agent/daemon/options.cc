@@ -12,6 +12,7 @@
 #include "agent/daemon/host_facts.h"
 #include "cuda/device.h"
 #include "protocol/leaving.h"
+#include "protocol/node_labels.h"
 #include "runtime/host_port.h"
 #include "runtime/options.h"
 
@@ -260,6 +261,7 @@ absl::StatusOr<AgentOptions> Resolve(const AgentFlags& flags, const Host& host) 
   absl::StatusOr<std::map<std::string, std::string>> labels = CheckLabels(flags.labels);
   if (!labels.ok()) return labels.status();
   options.labels = *std::move(labels);
+  if (flags.allow_programs) options.labels[protocol::kProgramsLabel] = "true";
   options.taints = flags.taints;
   const absl::StatusOr<Duration> deadline = DrainDeadline(flags.drain_deadline);
   if (!deadline.ok()) return deadline.status();

@@ -61,13 +61,20 @@ absl::Status LocalCluster::StartAgent() {
   for (const double speed : options_.speeds)
     speeds += (speeds.empty() ? "" : ",") + SpeedText(speed);
   const std::string& folder = options_.folder;
-  std::vector<std::string> arguments = {"--coordinator",    addresses_.grpc,
-                                        "--node",           "local",
-                                        "--devices",        devices,
-                                        "--state-dir",      folder + "/agent",
-                                        "--metrics-listen", "127.0.0.1:0",
-                                        "--drain-deadline", "0",
-                                        "--allow-programs", "--parent-death-signal"};
+  std::vector<std::string> arguments = {"--coordinator",
+                                        addresses_.grpc,
+                                        "--node",
+                                        "local",
+                                        "--devices",
+                                        devices,
+                                        "--state-dir",
+                                        folder + "/agent",
+                                        "--metrics-listen",
+                                        "127.0.0.1:0",
+                                        "--drain-deadline",
+                                        "0",
+                                        "--parent-death-signal"};
+  if (options_.programs) arguments.emplace_back("--allow-programs");
   if (!speeds.empty()) arguments.insert(arguments.end(), {"--emulated-speeds", speeds});
   absl::StatusOr<ChildProcess> child =
       ChildProcess::Start({.program = options_.binary_folder + "/tactus-agent",

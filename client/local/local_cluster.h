@@ -19,6 +19,7 @@ struct LocalClusterOptions {
   std::string folder{};          // of this run; exists and is writable
   std::uint32_t workers = 1;     // devices cpu:0 to cpu:workers-1
   std::vector<double> speeds{};  // emulated, one a worker; empty: real
+  bool programs = false;         // the agent takes jobs that are programs
 };
 
 // What the coordinator wrote about itself: "grpc=HOST:PORT" and "metrics=HOST:PORT", a line each.

@@ -13,6 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::size_t kRestMax = 64 << 10;
+
 // The folders of one; none where it is not there, or goes just now.
 std::vector<fs::path> Within(const fs::path& folder) {
   std::error_code ignored;
@@ -45,6 +47,8 @@ std::string ProgramOutput::TakeLines(bool all) {
       const std::string worker = WorkerOf(path);
       if (worker.empty()) continue;
       Log& log = logs_[path.string()];
+      std::error_code ignored;
+      if (fs::file_size(path, ignored) < log.read && !ignored) log.read = 0;  // it was begun anew
       std::ifstream file(path, std::ios::binary);
       file.seekg(static_cast<std::streamoff>(log.read));
       const std::string text((std::istreambuf_iterator<char>(file)),
@@ -52,11 +56,16 @@ std::string ProgramOutput::TakeLines(bool all) {
       log.read += text.size();
       log.rest += text;
       if (all && !log.rest.empty() && !log.rest.ends_with('\n')) log.rest += '\n';
+      std::size_t begin = 0;
       for (std::size_t end = log.rest.find('\n'); end != std::string::npos;
-           end = log.rest.find('\n')) {
-        lines += "worker " + worker + " | " + Printable(LastState(log.rest.substr(0, end))) + "\n";
-        log.rest.erase(0, end + 1);
+           end = log.rest.find('\n', begin)) {
+        const std::string line = LastState(log.rest.substr(begin, end - begin));
+        lines += "worker " + worker + " | " + Printable(line) + "\n";
+        begin = end + 1;
       }
+      log.rest.erase(0, begin);
+      // Of what is written over and over without an end, the last states.
+      if (log.rest.size() > kRestMax) log.rest.erase(0, log.rest.size() - kRestMax);
     }
   }
   return lines;

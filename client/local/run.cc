@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <string>
 #include <system_error>
@@ -131,7 +132,7 @@ class LocalRun {
 
   // Of programs of the user's, who wants to see what they say.
   void ShowOutput(bool all) {
-    if (command_.program.empty() || command_.json) return;
+    if (!options_.programs || command_.json) return;
     const std::string lines = output_.TakeLines(all);
     if (lines.empty()) return;
     // In the place of the line that is drawn anew.
@@ -316,7 +317,8 @@ JobFile ReadJob(const RunCommand& command) {
 
 ExitCode Run(const RunCommand& command, const Surroundings& surroundings, const Screen& screen) {
   JobFile file = ReadJob(command);
-  for (const std::string& error : file.errors) screen.Say(command.job_file + ": " + error);
+  const std::string subject = command.job_file.empty() ? "" : command.job_file + ": ";
+  for (const std::string& error : file.errors) screen.Say(subject + error);
   if (!file.errors.empty()) return ExitCode::kUsage;
   const absl::StatusOr<std::uint32_t> workers = FitWorkers(command, &file.spec);
   if (!workers.ok()) {
@@ -337,7 +339,8 @@ ExitCode Run(const RunCommand& command, const Surroundings& surroundings, const 
                {.binary_folder = surroundings.binary_folder,
                 .folder = folder->path,
                 .workers = *workers,
-                .speeds = command.speeds});
+                .speeds = command.speeds,
+                .programs = file.spec.has_program()});
   ExitCode code = run.Train(file.spec);
   if (!command.tape.empty()) {
     const absl::Status copied = CopyTape(folder->path + "/coordinator", command.tape);

@@ -93,7 +93,7 @@ std::optional<Mismatch> GroupFormation::FindMismatch() const {
   for (const auto& ready : ready_) programs.push_back(HashOf(ready));
   std::optional<Mismatch> odd = OddOneOf(programs);
   if (odd) {
-    odd->noun = "names or shapes of parameters, or another optimizer,";
+    odd->noun = "parameters, or another optimizer, seed, batch size, clipping or end,";
     odd->field = "program";
     odd->is_count = false;
   }

@@ -41,6 +41,8 @@ void JobController::Start(std::vector<MemberRecord> members, Turn turn) {
   TACTUS_CHECK(In<phase::Idle>() && !members.empty());
   group_ = Group(members, true);
   held_since_.reset();
+  programs_end_by_.reset();
+  failed_behind_.clear();
   phase_ =
       phase::Starting{.formation = GroupFormation(size()), .deadline = turn.now + deadlines_.start};
   keeper_.BeginGroup(std::move(members), turn.now);
@@ -413,7 +415,8 @@ void JobController::TryFinish(Turn turn) {
   if (keeps && record.state == JobState::kSuspending) return Secure(turn);
   // A program may evaluate and save what it trained: the job is over when its processes are.
   if (keeps && record.settings.program && !group_.AllGone()) {
-    return AwaitEnd(deadlines_.program_exit, turn);
+    if (!programs_end_by_) programs_end_by_ = turn.now + deadlines_.program_exit;
+    return AwaitEnd(*programs_end_by_ - turn.now, turn);
   }
   Succeed(turn);
 }
@@ -424,8 +427,9 @@ void JobController::Succeed(Turn turn) {
   const ResultCollector& results = group_.results();
   if (!record.discard) record.result = results.Make(keeper_.tracker()->OwnSpeedSum());
   const bool cancelled = !record.cancel_reason.empty();
-  End(cancelled ? JobState::kCancelled : JobState::kSucceeded,
-      cancelled ? record.cancel_reason : results.leader().reason, turn);
+  std::string reason = cancelled ? record.cancel_reason : results.leader().reason;
+  if (!failed_behind_.empty()) reason += "; behind its training " + failed_behind_;
+  End(cancelled ? JobState::kCancelled : JobState::kSucceeded, std::move(reason), turn);
 }
 
 // All have said their last word and the checkpoint is at the coordinator.
@@ -450,7 +454,8 @@ void JobController::GoOnLater(Turn turn) {
   JobRecord& record = keeper_.record();
   const std::optional<Suspension> ended = std::exchange(record.suspension, std::nullopt);
   const bool lost = ended && ended->lost;
-  const bool excused = std::exchange(leaver_, std::nullopt) || record.fruitless == 0;
+  const bool went_back = std::exchange(went_back_, false);
+  const bool excused = std::exchange(leaver_, std::nullopt) || went_back || record.fruitless == 0;
   record.suspensions += ended && !lost ? 1 : 0;
   phase_ = phase::Idle{};
   group_ = {};
@@ -489,6 +494,7 @@ void JobController::OnWorkerExited(const WorkerExited& event, Turn turn) {
   if (joiners_.Has(event.worker)) return LoseJoiners({event.worker}, event, turn);
   group_.LoseFormer(event.worker);
   LeaveIfGone(turn);
+  if (AllThere()) TryFinish(turn);
 }
 
 void JobController::OnNodeLost(const NodeLost& event, Turn turn) {
@@ -509,7 +515,12 @@ void JobController::Depart(const std::vector<std::uint32_t>& ranks, const Depart
                            Turn turn) {
   group_.Depart(ranks, departure);
   if (keeper_.Secured()) return LeaveIfGone(turn);
-  if (IsFinal(state()) || ranks.empty()) return;
+  if (IsFinal(state())) return;
+  if (AllThere()) {
+    NoteExit(ranks, departure);
+    return TryFinish(turn);
+  }
+  if (ranks.empty()) return;
   const std::optional<Finding> verdict = group_.Judge(ranks, departure, turn.now);
   if (group_.SuspectSince() && (In<phase::Regrouping>() || Regroups())) return Regroup(turn);
   if (verdict) return Conclude(*verdict, turn);

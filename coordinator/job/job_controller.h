@@ -275,6 +275,8 @@ class JobController {
   void AwaitEnd(Duration limit, Turn turn);
   void TryFinish(Turn turn);
   void Succeed(Turn turn);
+  bool AllThere() const;
+  void NoteExit(const std::vector<std::uint32_t>& ranks, const Departure& departure);
   void Secure(Turn turn);
   void LeaveIfGone(Turn turn);
   void GoOnLater(Turn turn);
@@ -304,7 +306,11 @@ class JobController {
   std::optional<Instant> held_since_;  // set while Holds()
   std::optional<Leaver> leaver_;       // of the group's nodes, the first that is to be gone
   Group group_;                        // until all of its workers are gone
-  int regroups_in_vain_ = 0;           // of the same members in a row, since the last round
+  // Of programs whose training is over:
+  std::optional<Instant> programs_end_by_;  // when they are ended
+  std::string failed_behind_;               // how the first failed that did, a clause
+  bool went_back_ = false;                  // by GoBack, and is on its way
+  int regroups_in_vain_ = 0;                // of the same members in a row, since the last round
   // While it trains, or regroups to train on:
   Joiners joiners_;
   std::uint32_t joins_failed_ = 0;  // workers that did not come to join, of this coordinator

@@ -157,13 +157,14 @@ void JobController::FormNext(Turn turn) {
   const bool on_purpose = LeftOnPurpose();
   const std::vector<std::uint32_t> outpaced =
       on_purpose ? Outpaced() : std::vector<std::uint32_t>();
+  std::vector<std::uint32_t> ranks = GoingOn();  // which newcomers count for, until they are taken
   const std::vector<Joiner> newcomers = joiners_.Take(Room() + outpaced.size());
   const bool again = group_.Staying().size() == size() && !on_purpose && newcomers.empty();
   regroups_in_vain_ = again ? regroups_in_vain_ + 1 : 0;
   if (regroups_in_vain_ > kRegroupsInVainMax) return Lose(reason, turn);
   if (again) LeaveOutNewcomers(turn);
   if (regroups_in_vain_ > 1) LeaveOutBlamed(turn);
-  std::vector<std::uint32_t> ranks = GoingOn();
+  if (again) ranks = GoingOn();
   for (const std::uint32_t rank : outpaced) {
     std::erase(ranks, rank);
     joiners_.AddSpare(SpareOf(rank));

@@ -164,8 +164,12 @@ std::vector<std::uint32_t> JobController::GoingOn() const {
   return EnoughRemain() ? Remaining() : group_.Staying();
 }
 
+// With those who are ready to take their places.
 bool JobController::EnoughRemain() const {
-  return Remaining().size() >= std::max(record().settings.workers_min, 1u);
+  const std::size_t most = record().settings.workers_max;
+  const std::size_t with_spares = Remaining().size() + joiners_.Ready().size();
+  return !Remaining().empty() &&
+         std::min(with_spares, most) >= std::max(record().settings.workers_min, 1u);
 }
 
 // ---- Who is spare
@@ -239,6 +243,7 @@ void JobController::AskToRegroup(Turn turn) {
   if (are_ready && all_spare) {
     joiners_.Take(0);
     NoteJoiners(turn);
+    TrimSpares(turn);
   }
   const bool any_waits = are_ready || !joiners_.spares().empty();
   if (leaving_.empty() && (all_spare || !any_waits)) return;

@@ -22,6 +22,7 @@ void JobController::GoBack(Turn turn) {
     if (first) keeper_.Announce(turn);
     return Steer(turn);
   }
+  went_back_ = true;
   Lose(reason + "; " + std::to_string(record().rollback->skip_samples) + " samples are passed over",
        turn, false);
 }

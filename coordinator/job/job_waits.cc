@@ -55,7 +55,7 @@ void JobController::OnNodeUnreachable(const NodeUnreachable& event, Turn turn) {
 bool JobController::Holds() const {
   if (group_.contact().missed().empty()) return false;
   const bool cancelled = !record().cancel_reason.empty();
-  if (In<phase::Ending>()) return !cancelled && group_.EndAwaitsUnheard();
+  if (In<phase::Ending>()) return !cancelled && !AllThere() && group_.EndAwaitsUnheard();
   const bool together = In<phase::Starting>() || In<phase::Training>() || In<phase::Regrouping>();
   return together && !cancelled && !group_.AnyHeard();
 }

@@ -32,8 +32,7 @@ Progress FromNothing(const Progress& former) {
 }
 
 // Numbers of workers are outside input.
-policies::PlannerOptions WithFacts(const ProgramFacts& facts,
-                                   policies::PlannerOptions adapt) {
+policies::PlannerOptions WithFacts(const ProgramFacts& facts, policies::PlannerOptions adapt) {
   adapt.batch.per_worker = std::clamp(facts.batch, adapt.batch.batch_min, adapt.batch.batch_max);
   adapt.base_batch = std::clamp(facts.batch, 1u, adapt.batch.batch_max);
   adapt.optimizer = facts.optimizer;
@@ -130,6 +129,7 @@ void RecordKeeper::BeginGroup(std::vector<MemberRecord> members, Instant now) {
   record_.suspension.reset();
   record_.elapsed_before_seconds = record_.progress.elapsed_seconds;
   record_.group_start_time = 0;
+  spikes_.Reset();  // it may go on from where the loss was higher
   tracker_.reset();
 }
 
@@ -386,7 +386,10 @@ bool RecordKeeper::RollBack(const policies::LossSpike& spike, const std::string&
   if (record_.rollback) return false;
   std::vector<CheckpointRecord> kept = record_.former_checkpoints;
   if (record_.checkpoint) kept.insert(kept.begin(), *record_.checkpoint);
-  std::erase_if(kept, [&](const CheckpointRecord& one) { return one.rounds > spike.round; });
+  // Of a rise the first rounds are in a block that was not high yet.
+  std::erase_if(kept, [&](const CheckpointRecord& one) {
+    return one.rounds + policies::LossSpikes::kBlock > spike.round;
+  });
   record_.rollback = Rollback{.reason = reason};
   if (kept.empty()) return false;
   RefreshProgress(now);

@@ -34,6 +34,7 @@ std::string WaitReason(const JobSettings& settings, const Membership& membership
   if (known < settings.workers_min) {
     const bool picky = !settings.selector.empty() || !settings.tolerations.empty();
     reason += ", " + std::to_string(known) + (picky ? " known that fit its selector" : " known");
+    if (settings.program) reason += "; programs run where tactus-agent has --allow-programs";
   }
   return reason;
 }

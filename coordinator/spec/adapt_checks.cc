@@ -55,7 +55,7 @@ void CheckPeriods(const v1::SynchronizationAxis& axis, FieldChecks& checks) {
 // Asked for, it is to have an effect; by default it has one where it can.
 void CheckLookAhead(const v1::JobSpec& spec, const ResolvedSpec& resolved, FieldChecks& checks) {
   const std::string field = "adapt.synchronization.look_ahead";
-  const bool asked = spec.adapt().synchronization().look_ahead();
+  const bool asked = spec.adapt().synchronization().look_ahead() && !spec.has_program();
   if (!asked || !checks.Right(field) || resolved->optimizer().sgd().momentum() > 0) return;
   checks.Add(field,
              "found true, but what is looked ahead by is the momentum of sgd; give "
@@ -191,8 +191,13 @@ void CheckFrozen(const v1::Adapt& adapt, FieldChecks& checks) {
 
 // ---- all together
 
-void CheckChoices(const policies::PlannerOptions& adapt, FieldChecks& checks) {
+// A program's optimizer is known when it has loaded, and judged then.
+void CheckChoices(const v1::JobSpec& spec, const policies::PlannerOptions& adapt,
+                  FieldChecks& checks) {
   for (const policies::Conflict& conflict : policies::ConflictsOf(adapt)) {
+    const bool of_optimizer =
+        conflict.field.starts_with("optimizer") || conflict.other.starts_with("optimizer");
+    if (spec.has_program() && of_optimizer) continue;
     checks.Add(conflict.field, conflict.reason);
   }
 }
@@ -258,7 +263,7 @@ void CheckAdapt(const v1::JobSpec& spec, const ResolvedSpec& resolved, FieldChec
   CheckSchedule(resolved, checks);
   CheckEncoding(resolved, checks);
   CheckFrozen(spec.adapt(), checks);
-  CheckChoices(adapt, checks);
+  CheckChoices(spec, adapt, checks);
   CheckRound(*resolved, adapt, checks);
 }
 

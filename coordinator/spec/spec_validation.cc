@@ -17,6 +17,7 @@
 #include "coordinator/spec/field_rules.h"
 #include "coordinator/spec/kind_of_job.h"
 #include "coordinator/spec/resolve.h"
+#include "protocol/node_labels.h"
 #include "runtime/job_files.h"
 #include "runtime/options.h"
 
@@ -511,6 +512,7 @@ job::JobSettings SettingsOf(const ResolvedSpec& resolved) {
   settings.program = spec.has_program();
   settings.device = settings.program ? job::DeviceKind::kCpu : DeviceOf(spec.workers().device());
   settings.selector = {spec.workers().selector().begin(), spec.workers().selector().end()};
+  if (settings.program) settings.selector[protocol::kProgramsLabel] = "true";
   settings.tolerations = {spec.workers().tolerations().begin(), spec.workers().tolerations().end()};
   settings.priority = spec.priority();
   settings.retries = spec.retries();

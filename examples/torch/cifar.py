@@ -58,13 +58,14 @@ def main():
     loader = run.loader(Varied(train), batch_size=64)
     scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=said.epochs * len(loader) + 1)
     run.attach(model, optimizer, scheduler=scheduler, epochs=said.epochs)
+    loss = 0.0
     for epoch in run.epochs():
         for pictures, labels in loader:
             run.backward(F.cross_entropy(model(pictures), labels))
-            step = run.step()
+            loss = run.step().loss or loss
         right = run.evaluate(lambda x, y: (model(x).argmax(1) == y).float(), test, batch_size=500)
         if run.rank == 0:
-            print(f"epoch {epoch}: loss {step.loss:.3f}, {right:.1%} right, batches {run.plan.batch_sizes}")
+            print(f"epoch {epoch}: loss {loss:.3f}, {right:.1%} right, batches {run.plan.batch_sizes}")
     if said.save:
         run.save(said.save)
 

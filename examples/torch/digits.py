@@ -34,14 +34,15 @@ def main():
     loader = run.loader(train, batch_size=64)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=epochs * len(loader))
     run.attach(model, optimizer, scheduler=scheduler, epochs=epochs)
+    loss = 0.0
     for epoch in run.epochs():
         for x, y in loader:
             run.backward(F.cross_entropy(model(x), y))
-            step = run.step()
+            loss = run.step().loss or loss
         right = run.evaluate(lambda x, y: (model(x).argmax(1) == y).float(), test, batch_size=500)
         run.log(accuracy=right)
         if run.rank == 0:
-            print(f"epoch {epoch}: loss {step.loss:.3f}, {right:.1%} right")
+            print(f"epoch {epoch}: loss {loss:.3f}, {right:.1%} right")
     if run.rank == 0:
         print(run.reason)
 

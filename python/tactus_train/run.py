@@ -10,7 +10,6 @@ import math
 import os
 import pathlib
 import sys
-import tempfile
 import traceback
 from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -93,14 +92,14 @@ class Run:
 
     def __init__(self, *, adapt: Mapping[str, Any] | None, name: str, seed: int):
         self.device = torch.device("cpu")
-        self._socket = _take_socket()
-        self.alone = self._socket is None
         self.over = False  # training has ended
         self.reason = ""  # why
         self.history: list[dict[str, float]] = []  # of log()
         self._adapt = dict(adapt or {})
         if unknown := sorted(set(self._adapt) - _ADAPT):
             raise UsageError(f"adapt: found {unknown[0]!r}, allowed: {', '.join(sorted(_ADAPT))}.", "adapt")
+        self._socket = _take_socket()
+        self.alone = self._socket is None
         self._name, self._seed = name, seed
         self._pid = os.getpid()
         self._loader: Loader | None = None
@@ -241,7 +240,7 @@ class Run:
                  collate_fn: Callable[[list], Any] | None = None) -> float | dict[str, float]:
         """The mean over a dataset of what `fn(*batch)` says of each sample: a tensor [samples], one number (a mean), or a dict of
         these. In evaluation mode and without gradients. Each member of a group evaluates all of it: with the same result between
-        epochs, when all have the same parameters."""
+        epochs, when all have the same parameters, but for running statistics such as those of BatchNorm, which are its own."""
         collate = collate_fn or torch.utils.data.default_collate
         sums: dict[str, float] = {}
         if len(dataset) == 0:
@@ -267,8 +266,8 @@ class Run:
 
     def mean(self, value: float, weight: float = 1) -> float:
         """Over the members; alone it is the value."""
-        if self.size > 1:
-            raise UsageError("run.mean() in a group is not there yet. run.evaluate() has the same result on every member: use that.")
+        if self._standing.size > 1:
+            raise UsageError("run.mean() in a group is not there yet. Between epochs run.evaluate() has the same result on every member: use that.")
         return float(value)
 
     def log(self, **values: float) -> None:
@@ -294,9 +293,13 @@ class Run:
         if self.alone:
             yield
             return
-        with open(pathlib.Path(tempfile.gettempdir()) / f"tactus-{os.getuid()}-{os.environ.get('TACTUS_JOB_NAME', '')}.lock", "w") as lock:
+        job = os.environ.get("TACTUS_JOB_NAME", "")
+        with open(pathlib.Path(self._socket).with_name(f"{job}.lock"), "w") as lock:  # in a folder of the agent's user alone
             fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+            try:
+                yield
+            finally:
+                fcntl.flock(lock, fcntl.LOCK_UN)  # whoever was forked meanwhile has the file open, too
 
     def stop(self, why: str) -> None:
         """Training ends at the next edge of a round, of all members."""
@@ -317,11 +320,13 @@ class Run:
     @property
     def rank(self) -> int:
         """In the group, from 0, which may change when it loses members or others join. Rank 0 is the one to print and to write files."""
+        self._require_group("run.rank")
         return self._standing.rank
 
     @property
     def size(self) -> int:
         """Members of the group."""
+        self._require_group("run.size")
         return max(1, self._standing.size)
 
     @property
@@ -349,6 +354,11 @@ class Run:
     def _require_own_process(self):
         if os.getpid() != self._pid:
             raise UsageError("this run is another process's: this one was forked from it. Call in the process that trains.")
+
+    def _require_group(self, call: str):
+        if not self.alone and self._standing.size == 0:
+            raise UsageError(f"{call} before run.attach(model, optimizer): the group is formed there. For what one member of a node is to do "
+                             "first, such as downloading data, there is run.one_at_a_time().")
 
     def _require_attached(self, call: str):
         self._require_own_process()
@@ -469,7 +479,7 @@ class Run:
                 self._batch = {"indices": request.indices[:request.index_count], "unit": request.unit, "epoch": request.epoch,
                                "first_of_sum": bool(request.first_of_sum)}
                 self._ahead = request.ahead[:request.ahead_count]
-                if self._standing.rounds == 0 and request.rounds > 0:
+                if request.rounds > self._standing.rounds:
                     self._go_on_from(request)
                 if request.first_of_sum:
                     self._flat.begin_sum()
@@ -480,7 +490,7 @@ class Run:
                 self.reason = request.text.decode()
                 if request.failed:
                     raise failure(self.reason)
-                if request.suspended:
+                if request.suspended and not self.alone:
                     # What is behind the loop is for when training has ended.
                     print(f"tactus: {self.reason}: training is suspended, and goes on from here in another process", file=sys.stderr)
                     raise SystemExit(0)
@@ -494,7 +504,7 @@ class Run:
             self._link.reply()
 
     def _go_on_from(self, request):
-        """Training began in another process, and goes on here."""
+        """Training came further without this process: it began in another, or this one was behind its group."""
         standing = self._standing
         standing.rounds, standing.epoch, standing.consumed = request.rounds, request.epochs, request.consumed
         standing.samples = request.epochs * len(self._loader.dataset) + request.consumed
@@ -519,7 +529,7 @@ class Run:
         if elsewhere:
             self._flat.point_at(self._flat.views(gradients))
         # What this member's passes did not touch others' may have.
-        hidden = not elsewhere and self.size == 1 and self._flat.hide_untouched()
+        hidden = not elsewhere and self._standing.size <= 1 and self._flat.hide_untouched()
         groups, gain = self._optimizer.param_groups, request.gain
         rates = [group["lr"] for group in groups] if gain != 1 else []
         scaled = [rate * gain for rate in rates]

@@ -102,7 +102,8 @@ TEST_F(JobProgramsTest, ProgramsThatDifferAreNoGroup) {
 
   EXPECT_EQ(record().state, JobState::kFailed);
   EXPECT_EQ(record().error_field, "program");
-  EXPECT_THAT(record().state_reason, HasSubstr("worker 3 on node b has other names or shapes"));
+  EXPECT_THAT(record().state_reason,
+              HasSubstr("worker 3 on node b has other parameters, or another"));
 }
 
 TEST_F(JobProgramsTest, NumbersThatAreNoneAreKeptInBounds) {
@@ -126,6 +127,34 @@ TEST_F(JobProgramsTest, AJobIsOverWhenItsProgramsAre) {
   rig_.Step(WorkerExited{.worker = WorkerId{3}});
   EXPECT_EQ(record().state, JobState::kSucceeded);
   EXPECT_TRUE(record().result);
+}
+
+TEST_F(JobProgramsTest, WhatIsLostBehindItsTrainingIsNoLoss) {
+  Load(kFacts);
+  Train();
+  rig_.FinishAll();
+  rig_.StoreAll();
+  rig_.Step(NodeLost{.node = "a", .reason = "it burns"});
+  EXPECT_EQ(record().state, JobState::kStopping);
+  rig_.Step(WorkerExited{.worker = WorkerId{3}, .exit_code = 1, .log_tail = "no disk is left"});
+
+  EXPECT_EQ(record().state, JobState::kSucceeded);
+  EXPECT_THAT(record().state_reason,
+              HasSubstr("; behind its training worker 3 on node b ended with exit code 1"));
+}
+
+TEST_F(JobProgramsTest, OthersFilesGiveItNoMoreTime) {
+  Load(kFacts);
+  Train();
+  rig_.FinishAll();
+  rig_.StoreAll();
+  for (int minute = 1; minute < 10; ++minute) {
+    rig_.StepAt(rig_.seconds() + 60, ArtifactComing{.job = JobId{1}, .worker = WorkerId{1}});
+  }
+  EXPECT_EQ(record().state, JobState::kStopping);
+
+  EXPECT_THAT(Stopped(rig_.StepAt(rig_.seconds() + 61, Ticked{})), SizeIs(3));
+  EXPECT_EQ(record().state, JobState::kSucceeded);
 }
 
 TEST_F(JobProgramsTest, OneThatGoesOnForEverIsEndedAndTheResultIsThere) {

@@ -24,7 +24,7 @@ class JobRollbackTest : public testing::Test {
   JobRollbackTest() : rig_(Job(1, Settings())) { rig_.ToRunning(); }
 
   static JobSettings Settings() {
-    JobSettings settings{.workers_min = 1, .workers_max = 3, .retries = 0};
+    JobSettings settings{.workers_min = 1, .workers_max = 3, .retries = 3};
     settings.adapt.batch_policy = "fixed";
     return settings;
   }
@@ -59,6 +59,14 @@ class JobRollbackTest : public testing::Test {
                                                 .train_seconds = 0.1,
                                                 .sha256 = "checkpoint " + std::to_string(rounds),
                                                 .size_bytes = 9}));
+  }
+  // Those that were started load and meet.
+  void Form(std::uint64_t generation) {
+    for (std::uint64_t i = 0; i < 3; ++i) rig_.Step(Said(first_worker_ + i, Ready()));
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      rig_.Step(
+          Said(first_worker_ + i, EndpointMessage{.generation = generation, .endpoint = "e"}));
+    }
   }
   // Its workers are gone; others are started. Returns the orders.
   std::vector<StartWorker> StartAgain() {
@@ -103,14 +111,11 @@ TEST_F(JobRollbackTest, ItGoesBackToBeforeThatAndPassesTheSamplesOver) {
 
 TEST_F(JobRollbackTest, ItDoesSoOnceAndGoesOn) {
   Train(199, 2.0);
-  Checkpoint(200);
+  Checkpoint(190);
   Train(60, 9.0);
   ASSERT_THAT(StartAgain(), SizeIs(3));
-  for (std::uint64_t worker = 4; worker < 7; ++worker) rig_.Step(Said(worker, Ready()));
-  for (std::uint64_t worker = 4; worker < 7; ++worker) {
-    rig_.Step(Said(worker, EndpointMessage{.generation = 2, .endpoint = "e"}));
-  }
-  round_ = 200;
+  Form(2);
+  round_ = 190;
   Train(200, 2.0);
   EXPECT_EQ(record().state, JobState::kRunning);
 
@@ -132,7 +137,7 @@ TEST_F(JobRollbackTest, WithoutACheckpointOfBeforeItIsSaidAndTrainsOn) {
 
 TEST_F(JobRollbackTest, ALaterLossPassesThemOverAgainUntilThereIsANewCheckpoint) {
   Train(199, 2.0);
-  Checkpoint(200);
+  Checkpoint(190);
   Train(60, 9.0);
   const std::uint64_t skip = record().rollback->skip_samples;
   EXPECT_GT(skip, 0u);
@@ -143,9 +148,35 @@ TEST_F(JobRollbackTest, ALaterLossPassesThemOverAgainUntilThereIsANewCheckpoint)
   EXPECT_EQ(starts[0].skip_samples, skip);
 }
 
+TEST_F(JobRollbackTest, ACheckpointOfWhenItBeganIsNoneOfBefore) {
+  Train(199, 2.0);
+  Checkpoint(196);
+  Train(60, 9.0);
+
+  EXPECT_EQ(record().state, JobState::kRunning);
+  EXPECT_EQ(record().rollback->skip_samples, 0u);
+}
+
+TEST_F(JobRollbackTest, WhoGoesOnFromAnOldCheckpointIsWhereTheLossWas) {
+  Train(149, 9.0);
+  Checkpoint(140);
+  Train(200, 2.0);
+  for (std::uint64_t worker = 1; worker <= 3; ++worker) {
+    rig_.Step(WorkerExited{.worker = WorkerId{worker}, .exit_code = -1, .signal = 9});
+  }
+  first_worker_ = 4;
+  ASSERT_THAT(Only<StartWorker>(rig_.StepAt(rig_.seconds() + 6, Ticked{})), SizeIs(3));
+  Form(2);
+  round_ = 140;
+  Train(100, 9.0);
+
+  EXPECT_EQ(record().state, JobState::kRunning);
+  EXPECT_FALSE(record().rollback);
+}
+
 TEST_F(JobRollbackTest, WhoEndsIsNotSentBack) {
   Train(199, 2.0);
-  Checkpoint(200);
+  Checkpoint(190);
   rig_.Step(JobCancelled{.job = JobId{1}, .reason = "enough"});
   Train(60, 9.0);
 

@@ -150,6 +150,22 @@ TEST_F(JobSparesTest, ItGoesFirstWhereOthersNeedDevices) {
   EXPECT_THAT(Joiners(), IsEmpty());
 }
 
+TEST_F(JobSparesTest, ItTakesThePlaceOfOneWhoseNodeIsDrained) {
+  JobSettings settings = record().settings;
+  settings.workers_min = 3;
+  rig_.Step(JobUpdated{.job = JobId{1}, .settings = settings});
+  Grow();
+  SayReady(4, 60);
+  const std::vector<StopMessage> asked = Sent<StopMessage>(
+      rig_.Step(NodeLeaving{.node = "b", .leave = {.reason = "SIGTERM", .within = Seconds(20)}}));
+
+  ASSERT_THAT(asked, SizeIs(3));
+  EXPECT_TRUE(asked[0].regroup) << "three are left, with the spare";
+  EXPECT_THAT(Sent<GroupMessage>(Leave(5)), SizeIs(3));
+  EXPECT_THAT(Members(), ElementsAre(WorkerId{1}, WorkerId{2}, WorkerId{4}));
+  EXPECT_EQ(record().state, JobState::kRunning);
+}
+
 TEST_F(JobSparesTest, OneThatIsKilledIsNoneOfTheGroupsConcern) {
   Grow();
   SayReady(4, 60);
