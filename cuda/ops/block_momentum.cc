@@ -49,6 +49,7 @@ void ParameterDelta(std::span<const float> now, std::span<const float> start,
 void BlockMomentum(const BlockMomentumStep& asked, const BlockMomentumBuffers& buffers) {
   const std::size_t length = buffers.parameters.size();
   TACTUS_CHECK(buffers.start.size() == length && buffers.delta.size() == length);
+  if (LostBehind(asked)) return;
   BlockMomentumStep step = asked;
   if (!Through(step)) {
     std::ranges::copy(buffers.start, buffers.parameters.begin());

@@ -29,11 +29,11 @@ struct PlainBody {
   bool kept = true;
   BlockMomentumFactors factors{};
 
-  // Behind a shut gate parameters go back all the same.
+  // Behind a shut gate parameters go back all the same, unless the group was lost.
   __device__ bool Enter() {
     kept = Through(step);
     factors = FactorsOf(step);
-    return true;
+    return !LostBehind(step);
   }
   template <int width>
   __device__ void At(std::size_t i) const {
@@ -56,7 +56,7 @@ struct MomentumBody {
   __device__ bool Enter() {
     kept = Through(step);
     factors = FactorsOf(step);
-    return true;
+    return !LostBehind(step);
   }
   template <int width>
   __device__ void At(std::size_t i) const {

@@ -16,7 +16,8 @@ struct BlockMomentumStep {
   double learning_rate = 0;  // eta of the window, >= 0; 1: u is in units of parameters
   double momentum = 0;       // beta, in [0, 1); 0: plain averaging
   // Null, or a row of RoundGate in the buffers' memory: open, its scale takes the place of `scale`;
-  // shut, the window is undone.
+  // shut, the window is undone, but where the group was lost nothing happens: the window may be
+  // combined once more.
   const double* gate = nullptr;
 };
 
@@ -40,6 +41,7 @@ void ParameterDelta(std::span<const float> now, std::span<const float> start,
 //   x <- start + scale delta                                           if momentum or rate is 0
 //   u <- momentum u - (scale / rate) delta;   x <- start - rate u      otherwise
 //   x <- start, u as it was                                            behind a gate that is shut
+//   x and u as they were                                               ... as the group was lost
 //
 // The factors (scale, momentum, scale / rate, rate) are computed in float64 and rounded once to
 // float32; then every product and every sum is rounded once: bit for bit what Scale and two Axpy

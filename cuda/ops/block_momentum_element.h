@@ -4,6 +4,7 @@
 
 #include "cuda/ops/block_momentum.h"
 #include "cuda/ops/host_device.h"
+#include "cuda/ops/round_gate.h"
 
 namespace tactus::cuda {
 
@@ -23,6 +24,11 @@ TACTUS_HOST_DEVICE inline BlockMomentumFactors FactorsOf(const BlockMomentumStep
           .momentum = static_cast<float>(step.momentum),
           .gradient = plain ? 0 : static_cast<float>(-step.scale / step.learning_rate),
           .rate = static_cast<float>(-step.learning_rate)};
+}
+
+// Whether the group was lost in the window's combination.
+TACTUS_HOST_DEVICE inline bool LostBehind(const BlockMomentumStep& step) {
+  return step.gate != nullptr && step.gate[kRoundGateLost] != 0;
 }
 
 // Whether the window is kept, and then its scale; without a gate it is, by the scale it has.

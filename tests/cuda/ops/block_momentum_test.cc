@@ -94,6 +94,22 @@ TEST(BlockMomentumTest, WithoutMomentumNeedsNoBufferAndTouchesNone) {
   EXPECT_EQ(momentum, (std::vector<float>{1, 0}));
 }
 
+TEST(BlockMomentumTest, BehindAGateThatIsShutTheWindowIsUndoneUnlessTheGroupWasLost) {
+  const std::vector<float> start = {1, 2};
+  const std::vector<float> delta = {8, -4};
+  for (const bool lost : {false, true}) {
+    const std::vector<double> gate = {0, 0, lost ? 1.0 : 0.0};
+    std::vector<float> momentum = {1, 0};
+    std::vector<float> parameters = {5, 6};
+
+    host::BlockMomentum({.learning_rate = 0.5, .momentum = 0.5, .gate = gate.data()},
+                        {start, delta, momentum, parameters});
+
+    EXPECT_EQ(parameters, lost ? (std::vector<float>{5, 6}) : start);
+    EXPECT_EQ(momentum, (std::vector<float>{1, 0}));
+  }
+}
+
 class ParameterDeltaTest : public testing::TestWithParam<std::size_t> {};
 
 TEST_P(ParameterDeltaTest, IsBitIdenticalToAddingTheStartTimesMinusOne) {
