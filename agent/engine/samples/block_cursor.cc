@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
+
 namespace tactus::engine {
 
 BlockCursor::BlockCursor(const SampleLedger& ledger, Block block, StepSizes sizes)
@@ -15,13 +17,22 @@ std::vector<std::uint64_t> BlockCursor::Take() {
   // A batch names one epoch, so it ends where the next one begins.
   while (indices.size() < count && !exhausted() && epoch() == first_epoch) {
     indices.push_back(ledger_.SampleAt(position()));
-    ++taken_;
     ++of_step_;
-    if (++offset_ < block_[stretch_].size()) continue;
-    ++stretch_;
-    offset_ = 0;
+    Pass();
   }
   return indices;
+}
+
+void BlockCursor::Skip(std::uint64_t count) {
+  TACTUS_CHECK(taken_ == 0 && count <= size_);
+  while (taken_ < count) Pass();
+}
+
+void BlockCursor::Pass() {
+  ++taken_;
+  if (++offset_ < block_[stretch_].size()) return;
+  ++stretch_;
+  offset_ = 0;
 }
 
 std::uint64_t BlockCursor::epoch() const {

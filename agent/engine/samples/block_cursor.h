@@ -26,6 +26,9 @@ class BlockCursor {
   // empty where the step or the block is used up.
   std::vector<std::uint64_t> Take();
 
+  // So many samples were used before, in steps that are over. Requires: none was taken.
+  void Skip(std::uint64_t count);
+
   // The next sample is of a new step.
   void EndStep() { of_step_ = 0; }
 
@@ -40,6 +43,7 @@ class BlockCursor {
   bool exhausted() const { return taken_ == size_; }
 
  private:
+  void Pass();
   std::uint64_t position() const { return block_[stretch_].begin + offset_; }
 
   const SampleLedger& ledger_;

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
+#include "base/rng.h"
 
 namespace tactus::engine {
 namespace {
@@ -48,6 +50,30 @@ std::vector<Stretch> Take(const std::vector<Stretch>& stretches, std::uint64_t c
   std::vector<Stretch> taken;
   Walk(stretches, count, cursor, [&](const Stretch& part) { AppendMerged(taken, part); });
   return taken;
+}
+
+std::vector<Stretch> Together(const std::vector<Block>& blocks) {
+  std::vector<Stretch> all;
+  for (const Block& block : blocks) all.insert(all.end(), block.begin(), block.end());
+  return all;
+}
+
+// What is left of `free` without `taken`; nothing: that does not rise, or is not all there. Both
+// are apart: what is taken is in one piece of what is free.
+std::optional<std::vector<Stretch>> Without(const std::vector<Stretch>& free,
+                                            const std::vector<Stretch>& taken) {
+  std::vector<Stretch> left;
+  auto next = taken.begin();
+  for (Stretch piece : free) {
+    while (next != taken.end() && next->begin >= piece.begin && next->end <= piece.end &&
+           next->begin < next->end) {
+      AppendMerged(left, {piece.begin, next->begin});
+      piece.begin = next->end;
+      ++next;
+    }
+    AppendMerged(left, piece);
+  }
+  return next == taken.end() ? std::optional(std::move(left)) : std::nullopt;
 }
 
 constexpr std::uint64_t kEnd = std::numeric_limits<std::uint64_t>::max() / 2;
@@ -148,9 +174,10 @@ SampleLedger::Reservation SampleLedger::Lowest(Edges edges) const {
 }
 
 // Of this member.
-Block SampleLedger::BlockIn(const Reservation& reservation) const {
-  const std::uint64_t begin = reservation.Edge(shares_->before);
-  const std::uint64_t end = reservation.Edge(shares_->before + shares_->own);
+Block SampleLedger::BlockIn(const Reservation& reservation) {
+  const Shares& shares = *reservation.shares;
+  const std::uint64_t begin = reservation.Edge(shares.before);
+  const std::uint64_t end = reservation.Edge(shares.before + shares.own);
   Cursor cursor;
   Skip(reservation.taken, begin, cursor);
   return Take(reservation.taken, end - begin, cursor);
@@ -205,6 +232,62 @@ void SampleLedger::ApplyWhole() {
 void SampleLedger::Abandon() {
   for (const Reservation& reservation : outstanding_) Return(reservation.taken);
   outstanding_.clear();
+}
+
+Block SampleLedger::OwnBlock() const {
+  TACTUS_CHECK(!outstanding_.empty());
+  return BlockIn(outstanding_.front());
+}
+
+std::uint64_t SampleLedger::RoundId() const {
+  TACTUS_CHECK(!outstanding_.empty());
+  const Reservation& oldest = outstanding_.front();
+  std::uint64_t id = 0;
+  const auto mix = [&id](std::uint64_t word) { id = Mix64((id ^ word) + 0x9e3779b97f4a7c15ULL); };
+  for (const Stretch& stretch : oldest.taken) {
+    mix(stretch.begin);
+    mix(stretch.end);
+  }
+  for (const std::uint64_t share : oldest.shares->sizes) mix(share);
+  return id;
+}
+
+// What was never reserved is one piece more, up to the end of all epochs.
+std::vector<Stretch> SampleLedger::AllFree() const {
+  std::vector<Stretch> free = returned_;
+  if (fresh_ < end_) AppendMerged(free, {fresh_, end_});
+  return free;
+}
+
+bool SampleLedger::MayResume(const std::vector<Block>& blocks) const {
+  return Without(AllFree(), Together(blocks)).has_value();
+}
+
+Block SampleLedger::Resume(const std::vector<Block>& blocks, std::size_t member) {
+  TACTUS_CHECK(member < blocks.size());
+  std::optional<std::vector<Stretch>> left = Without(AllFree(), Together(blocks));
+  TACTUS_CHECK(left.has_value());
+  returned_ = *std::move(left);
+  fresh_ = end_;
+  if (!returned_.empty() && returned_.back().end == end_) {
+    fresh_ = returned_.back().begin;
+    returned_.pop_back();
+  }
+  Shares shares;
+  for (const Block& block : blocks) {
+    if (shares.sizes.size() == member) {
+      shares.before = shares.wanted;
+      shares.own = SizeOf(block);
+    }
+    shares.sizes.push_back(SizeOf(block));
+    shares.wanted += shares.sizes.back();
+  }
+  Reservation reservation;
+  reservation.size = shares.wanted;
+  reservation.shares = std::make_shared<const Shares>(std::move(shares));
+  for (const Stretch& stretch : Together(blocks)) AppendMerged(reservation.taken, stretch);
+  outstanding_.push_back(std::move(reservation));
+  return blocks[member];
 }
 
 LedgerState SampleLedger::State() const {

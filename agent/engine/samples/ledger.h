@@ -99,6 +99,17 @@ class SampleLedger {
   // No outstanding round was applied: they consumed nothing.
   void Abandon();
 
+  // Of the oldest outstanding round: this member's block, and a number that is another where
+  // positions or shares are. Requires: there is one.
+  Block OwnBlock() const;
+  std::uint64_t RoundId() const;
+
+  // A round that was abandoned goes on, maybe without some of its members.
+  // Whether these blocks, one a member, rise from one member to the next and are free.
+  bool MayResume(const std::vector<Block>& blocks) const;
+  // Reserves them for a round, and returns that of `member`. Requires: MayResume(blocks).
+  Block Resume(const std::vector<Block>& blocks, std::size_t member);
+
   // What is outstanding counts as free: who goes on from this begins those rounds anew.
   LedgerState State() const;
 
@@ -130,10 +141,11 @@ class SampleLedger {
   };
 
   Reservation Lowest(Edges edges) const;
-  Block BlockIn(const Reservation& reservation) const;
+  static Block BlockIn(const Reservation& reservation);
   std::uint64_t FreeUpTo(Edges edges, std::uint64_t wanted) const;
   std::vector<Stretch> LowestFree(std::uint64_t count) const;
   void RemoveFree(std::uint64_t count);
+  std::vector<Stretch> AllFree() const;
   static std::vector<Stretch> Unused(const Reservation& reservation,
                                      std::span<const std::uint64_t> counts);
   void Return(const std::vector<Stretch>& stretches);

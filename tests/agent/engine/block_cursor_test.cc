@@ -36,6 +36,22 @@ TEST(BlockCursorTest, StretchesFollowOneAnother) {
                                                        ledger.SampleAt(90), ledger.SampleAt(91)}));
 }
 
+TEST(BlockCursorTest, GoesOnBehindWhatWasUsedBefore) {
+  const SampleLedger ledger(100, 1);
+  const Block block = {{.begin = 3, .end = 5}, {.begin = 90, .end = 96}};
+  BlockCursor cursor(ledger, block, {.step = 4, .micro_batch = 8});
+  BlockCursor all(ledger, block, {.step = 4, .micro_batch = 8});
+  all.Take();
+  all.EndStep();
+
+  cursor.Skip(4);
+
+  EXPECT_EQ(cursor.taken(), 4u);
+  EXPECT_EQ(cursor.of_step(), 0u);
+  EXPECT_EQ(cursor.Take(), all.Take());
+  EXPECT_TRUE(cursor.exhausted());
+}
+
 TEST(BlockCursorTest, AMicroBatchIsOfOneEpoch) {
   const SampleLedger ledger(10, 1);
   BlockCursor cursor(ledger, {{.begin = 8, .end = 13}}, {.step = 8, .micro_batch = 8});

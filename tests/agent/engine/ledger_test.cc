@@ -1,6 +1,7 @@
 #include "agent/engine/samples/ledger.h"
 
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "base/rng.h"
@@ -229,6 +230,80 @@ TEST(SampleLedgerPropertyTest, RoundsUnderWayAtTheSameTimeUseEverySampleOncePerE
     for (const int times : used) ASSERT_EQ(times, 1) << "seed " << seed;
     EXPECT_EQ(ledger.epoch(), 3u) << "seed " << seed;
   }
+}
+
+// ---- A round that goes on in another group
+
+TEST(ResumedRoundTest, WhoIsLeftHasTheSameBlocksAndTheOthersAreFree) {
+  SampleLedger ledger(100, 1);
+  ledger.Apply(Sizes(ReserveAll(ledger, {5, 5, 5})));
+  const std::vector<Block> blocks = ReserveAll(ledger, {7, 6, 4});
+  ledger.Abandon();
+
+  ASSERT_TRUE(ledger.MayResume({blocks[0], blocks[2], {}}));
+  EXPECT_EQ(ledger.Resume({blocks[0], blocks[2], {}}, 1), blocks[2]);
+
+  EXPECT_EQ(ledger.reserved(), 11u);
+  EXPECT_EQ(ledger.OwnBlock(), blocks[2]);
+  EXPECT_EQ(ledger.contributors(), 2u);
+  ledger.SetShares({3, 8}, 0);
+  EXPECT_EQ(ledger.Next(), (Block{{22, 25}}));
+  ledger.ApplyWhole();
+  EXPECT_EQ(ledger.State(), (LedgerState{.epoch_size = 100, .fresh = 32, .returned = {{22, 28}}}));
+  EXPECT_EQ(ledger.consumed(), 26u);
+}
+
+TEST(ResumedRoundTest, WhatIsLeftOfItReturns) {
+  SampleLedger ledger(100, 1);
+  const std::vector<Block> blocks = ReserveAll(ledger, {6, 6, 6});
+  ledger.Abandon();
+  ledger.Resume({blocks[1], blocks[2]}, 0);
+
+  ledger.Apply(std::vector<std::uint64_t>{2, 6});
+
+  EXPECT_EQ(ledger.State(),
+            (LedgerState{.epoch_size = 100, .fresh = 18, .returned = {{0, 6}, {8, 12}}}));
+}
+
+TEST(ResumedRoundTest, AbandonedOnceMoreItIsFreeAsBefore) {
+  SampleLedger ledger(20, 1, 1);
+  ledger.Apply(Sizes(ReserveAll(ledger, {4, 4})));
+  const LedgerState before = ledger.State();
+  const std::vector<Block> blocks = ReserveAll(ledger, {9, 9});
+  EXPECT_EQ(SizeOf(blocks[0]) + SizeOf(blocks[1]), 12u) << "all that there is";
+  ledger.Abandon();
+  ledger.Resume({blocks[0], blocks[1]}, 1);
+  EXPECT_FALSE(ledger.HasFree());
+
+  ledger.Abandon();
+
+  EXPECT_EQ(ledger.State(), before);
+}
+
+TEST(ResumedRoundTest, OnlyWhatRisesAndIsFreeMayBe) {
+  SampleLedger ledger(100, 1, 1);
+  ledger.Apply(Sizes(ReserveAll(ledger, {10})));
+
+  EXPECT_TRUE(ledger.MayResume({{{10, 20}}, {}, {{20, 30}, {40, 50}}}));
+  EXPECT_FALSE(ledger.MayResume({{{20, 30}}, {{10, 20}}}));
+  EXPECT_FALSE(ledger.MayResume({{{9, 12}}})) << "one is used";
+  EXPECT_FALSE(ledger.MayResume({{{10, 20}}, {{19, 30}}}));
+  EXPECT_FALSE(ledger.MayResume({{{90, 101}}})) << "beyond all epochs";
+  EXPECT_FALSE(ledger.MayResume({{{30, 30}}}));
+}
+
+TEST(ResumedRoundTest, ARoundHasANumberOfItsPositionsAndShares) {
+  const auto id = [](std::uint64_t used, std::vector<std::uint64_t> sizes, std::size_t member) {
+    SampleLedger ledger(100, 1);
+    ledger.Apply(Sizes(ReserveAll(ledger, {used})));
+    ledger.SetShares(std::move(sizes), member);
+    ledger.Reserve();
+    return ledger.RoundId();
+  };
+
+  EXPECT_EQ(id(10, {3, 4}, 0), id(10, {3, 4}, 1));
+  EXPECT_NE(id(10, {3, 4}, 0), id(11, {3, 4}, 0));
+  EXPECT_NE(id(10, {3, 4}, 0), id(10, {4, 3}, 0));
 }
 
 }  // namespace
