@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
+#include "agent/engine/words.h"
+
 namespace tactus::engine {
 namespace {
 
-// A float32 holds whole numbers of 24 bits, and a sum of one of them and zeros is exact.
-constexpr std::size_t kHashWords = 4;
-constexpr std::size_t kWords = kHashWords + 1;  // the last one: they are finite
-constexpr unsigned kWordBits = 16;
+constexpr std::size_t kFloats = kFloatsOfWord + 1;  // of a member; the last one: they are finite
 
 }  // namespace
 
@@ -43,20 +42,18 @@ Comparison JudgeHashes(std::span<const HashedParameters> hashes) {
 collective::Completion Exchange(collective::Transport& transport, const HashedParameters& own,
                                 std::vector<HashedParameters>& hashes) {
   const auto size = static_cast<std::size_t>(transport.size());
-  const std::size_t mine = kWords * static_cast<std::size_t>(transport.rank());
-  std::vector<float> words(kWords * size);
-  for (std::size_t i = 0; i < kHashWords; ++i) {
-    words[mine + i] = static_cast<float>(own.hash >> (kWordBits * i) & ((1u << kWordBits) - 1));
-  }
-  words[mine + kHashWords] = own.finite ? 1 : 0;
-  const collective::Completion completion = transport.StartAllReduceSum(words)->Wait();
+  std::vector<float> floats(kFloats * size);
+  const auto of = [&](std::size_t rank) {
+    return std::span(floats).subspan(kFloats * rank, kFloats);
+  };
+  const auto mine = of(static_cast<std::size_t>(transport.rank()));
+  PutWord(own.hash, mine.first(kFloatsOfWord));
+  mine.back() = own.finite ? 1 : 0;
+  const collective::Completion completion = transport.StartAllReduceSum(floats)->Wait();
   hashes.assign(size, {});
   for (std::size_t rank = 0; rank < size; ++rank) {
-    const std::span<const float> told = std::span(words).subspan(kWords * rank, kWords);
-    for (std::size_t i = 0; i < kHashWords; ++i) {
-      hashes[rank].hash |= static_cast<std::uint64_t>(told[i]) << (kWordBits * i);
-    }
-    hashes[rank].finite = told[kHashWords] > 0;
+    hashes[rank].hash = WordIn(of(rank).first(kFloatsOfWord));
+    hashes[rank].finite = of(rank).back() > 0;
   }
   return completion;
 }
