@@ -324,6 +324,11 @@ void Worker::BeginTraining() {
   } else {
     engine_->Begin(around_.scheduler.now(), {.rounds = rounds_});
   }
+  // What was used of a window that goes on, counts in this group.
+  for (const engine::Batch& batch : engine_->UsedBefore()) {
+    around_.checkers.OnSamples(
+        key_, {.round = batch.round, .epoch = batch.epoch, .indices = batch.indices});
+  }
   Observe(engine_->rounds());
 }
 

@@ -30,10 +30,20 @@ Group::Group(Member& member, collective::Transport& transport, GroupBuffers buff
 }
 
 Synchronizer& Group::synchronizer() const {
-  const auto found =
-      std::ranges::find_if(synchronizers_, [&](const auto& each) { return each->Runs(plan_); });
+  const auto found = std::ranges::find_if(
+      synchronizers_, [&](const auto& each) { return each->Runs(round_plan()); });
   TACTUS_CHECK(found != synchronizers_.end());
   return **found;
+}
+
+void Group::Resume(ResumedWindow window) {
+  resumed_ = std::move(window);
+  combination_.SetBatchSizes(resumed_->plan.batch_sizes);
+}
+
+void Group::EndResumed() {
+  if (!std::exchange(resumed_, {})) return;
+  combination_.SetBatchSizes(plan_.batch_sizes);
 }
 
 bool Group::Offer(policies::Plan plan) {

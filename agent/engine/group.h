@@ -6,12 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "agent/collective/transport.h"
 #include "agent/engine/combine/combination.h"
 #include "agent/engine/member.h"
+#include "agent/engine/open_window.h"
 #include "agent/engine/synchronizer.h"
 #include "base/bounded_queue.h"
 #include "policies/plan.h"
@@ -52,10 +54,19 @@ class Group {
   // And its losses, until its combination takes them over.
   std::span<double> loss_sum() const { return loss_sum_; }
 
-  const policies::Plan& plan() const { return plan_; }                    // in force
-  std::uint64_t batch_size() const { return plan_.batch_sizes[rank()]; }  // of this member's steps
-  // How rounds under the plan in force are run. Lives as long as this.
+  const policies::Plan& plan() const { return plan_; }  // in force
+  // Of the round under way, or the next: the same, but for a window that goes on.
+  const policies::Plan& round_plan() const { return resumed_ ? resumed_->plan : plan_; }
+  // Of this member's steps in it.
+  std::uint64_t batch_size() const { return round_plan().batch_sizes[rank()]; }
+  // How it is run. Lives as long as this.
   Synchronizer& synchronizer() const;
+
+  // The first round goes on with a window of the group before, until it is over. Null: it does not,
+  // or not any more.
+  void Resume(ResumedWindow window);
+  const ResumedWindow* resumed() const { return resumed_ ? &*resumed_ : nullptr; }
+  void EndResumed();
 
   // As RoundEngine::OfferPlan. Whether one waits, and its coming into force.
   bool Offer(policies::Plan plan);
@@ -86,6 +97,7 @@ class Group {
   const std::vector<std::unique_ptr<Synchronizer>> synchronizers_;
   Combination combination_;
   policies::Plan plan_;
+  std::optional<ResumedWindow> resumed_;
   BoundedQueue<policies::Plan, kPlansWaitingMax> plans_waiting_;
 };
 

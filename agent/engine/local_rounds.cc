@@ -13,6 +13,9 @@
 //
 // so that who took more steps has the say of its samples, and not of its longer way.
 //
+// A window that is under way as its group is lost is kept, and the next group may go on with it:
+// open_window.h.
+//
 // Source: [adacomm]; elastic windows: design, after [abs-sgd]; their weights: memory, unverified:
 // [fednova].
 
@@ -26,8 +29,10 @@
 #include "agent/engine/gradient_facts.h"
 #include "agent/engine/group.h"
 #include "agent/engine/member.h"
+#include "agent/engine/open_window.h"
 #include "agent/engine/start_barrier.h"
 #include "agent/engine/synchronizer.h"
+#include "base/check.h"
 #include "policies/delta_weights.h"
 
 namespace tactus::engine {
@@ -43,9 +48,7 @@ class LocalRounds : public Synchronizer {
  public:
   LocalRounds(Member& member, Group& group)
       : Synchronizer(member, group, {.local_updates = true, .elastic = member.options.elastic}),
-        gate_(member.device.AllocateSums(cuda::kGateLength)),
         step_norm2_(member.device.AllocateSums(1)),
-        first_loss_(member.device.AllocateSums(1)),
         gate_on_host_(member.device.AllocateOnHost<double>(cuda::kGateLength)) {}
 
   bool Runs(const policies::Plan& plan) const override {
@@ -57,18 +60,27 @@ class LocalRounds : public Synchronizer {
   // The rate holds for the window: what the members will have done by its end is not known yet, so
   // it is that of a step of the plan's samples.
   void Open(Round& round) override {
-    const policies::Plan& plan = group_.plan();
+    const policies::Plan& plan = group_.round_plan();
     // A single step that Adasum combines is no window: it is the optimizer's own step.
     window_ = plan.synchronization == Synchronization::kPeriodic;
     elastic_ = window_ && member_.options.elastic;
     step_ = StepOf(plan);
-    if (elastic_) Reserve(plan);
     step_over_ = false;
-    round.rate = window_ ? member_.learning_rate.NextOfWindow(round.rule, step_)
-                         : member_.learning_rate.Next(round.rule, step_.samples);
-    member_.local_steps.Begin(member_.parameters);
-    member_.device.Clear(gate_.span());
-    member_.device.Clear(first_loss_.span());
+    launched_ = false;
+    if (const ResumedWindow* const resumed = group_.resumed()) {
+      round.rate = resumed->rate;
+    } else {
+      if (elastic_) Reserve(plan);
+      round.rate = window_ ? member_.learning_rate.NextOfWindow(round.rule, step_)
+                           : member_.learning_rate.Next(round.rule, step_.samples);
+    }
+    TACTUS_CHECK(!member_.window || group_.resumed() != nullptr);
+    if (member_.window) {
+      GoOn(round, *member_.window);
+    } else {
+      member_.local_steps.Begin(member_.parameters);
+    }
+    taken_ = round;
     open_ = true;
   }
 
@@ -76,25 +88,29 @@ class LocalRounds : public Synchronizer {
   void EndStep(const Round& round, std::uint64_t samples) override {
     step_over_ = true;
     const std::span<float> gradients = group_.vector();
-    if (round.steps == 1) member_.device.Copy(group_.loss_sum(), first_loss_.span());
+    LocalSteps& steps = member_.local_steps;
+    if (round.steps == 1) member_.device.Copy(group_.loss_sum(), steps.first_loss());
     member_.device.Clear(step_norm2_.span());
     member_.device.AddSquaredNorm(gradients, step_norm2_.span());
     const double sum_of = member_.options.mean_gradients ? 1 : static_cast<double>(samples);
     member_.device.Gate({.samples = sum_of, .clip_norm = member_.options.clip_norm.value_or(0)},
-                        {.norm2 = step_norm2_.span(), .loss = group_.loss_sum()}, gate_.span());
-    member_.optimizer.Step(gradients, {.learning_rate = round.rate.rate, .gate = gate_.span()},
+                        {.norm2 = step_norm2_.span(), .loss = group_.loss_sum()}, steps.gate());
+    member_.optimizer.Step(gradients, {.learning_rate = round.rate.rate, .gate = steps.gate()},
                            member_.parameters);
     group_.ClearVector();
+    member_.device.Copy(group_.loss_sum(), steps.loss());
+    taken_ = round;
   }
 
   bool MayEnd(const Round& round) const override {
-    return elastic_ && round.steps + 1 >= group_.plan().period;
+    return elastic_ && round.steps + 1 >= group_.round_plan().period;
   }
 
   std::optional<Completion> End(const Round& round, bool exhausted) override {
     if (!elastic_) return Synchronizer::End(round, exhausted);
     const bool step_over = std::exchange(step_over_, false);
-    if (!exhausted && !(step_over && round.steps >= group_.plan().period)) return std::nullopt;
+    const bool taken = step_over && round.steps >= group_.round_plan().period;
+    if (!exhausted && !taken) return std::nullopt;
     if (!start_.posted()) start_.Post(group_.transport());
     return start_.Look(round.finished, exhausted);
   }
@@ -102,14 +118,17 @@ class LocalRounds : public Synchronizer {
   // A window with a step that was not taken is of no use: its gate poisons what is combined. The
   // gate's row comes over with what is read of the combination, in the same wait.
   void Launch(const Round& round, TellLanes lanes) override {
-    member_.local_steps.TakeDelta(member_.parameters, group_.vector());
+    taken_ = round;
+    launched_ = true;
+    LocalSteps& steps = member_.local_steps;
+    steps.TakeDelta(member_.parameters, group_.vector());
     float factor = round.aggregator->FactorOfMean(static_cast<float>(round.samples));
     if (elastic_ && round.steps > 0) factor /= static_cast<float>(WeightsOf(round.steps).sum);
     Scale(factor, group_.vector());
     group_.combination().Begin(
         *round.aggregator, group_.buffer(), std::move(lanes),
-        {.poison = gate_.span().subspan(cuda::kGatePoison, 1), .first_loss = first_loss_.span()});
-    member_.device.Copy(gate_.span(), gate_on_host_.span());
+        {.poison = steps.gate().subspan(cuda::kGatePoison, 1), .first_loss = steps.first_loss()});
+    member_.device.Copy(steps.gate(), gate_on_host_.span());
     group_.combination().Finish();
   }
 
@@ -127,6 +146,61 @@ class LocalRounds : public Synchronizer {
 
   void Apply(Round& round, const Combined& combined, bool useful) override {
     open_ = false;
+    member_.window.reset();
+    ApplyWindow(round, combined, useful);
+    group_.EndResumed();
+  }
+
+  // The optimizer has taken the window's steps: it goes on by them with the window, or as after one
+  // that is undone.
+  void Abandon() override {
+    if (open_ && window_) {
+      Keep();
+    } else if (open_) {
+      member_.local_steps.Restore(member_.parameters);
+      member_.optimizer.ResetMomentum();
+      member_.optimizers_differ = true;
+    }
+    open_ = false;
+    start_.Abandon();
+  }
+
+ private:
+  // With what this member had of a window as its group was lost: up to the end of its last step.
+  void GoOn(Round& round, const OpenWindow& window) {
+    round.samples = window.taken.samples;
+    round.first_samples = window.taken.first_samples;
+    round.steps = window.taken.steps;
+    round.compute = window.taken.compute;
+    round.before = window.length;
+    member_.train_time += window.uncounted;
+    member_.local_steps.ChangePlaces(member_.parameters, group_.vector());
+    group_.ClearVector();
+    member_.device.Copy(member_.local_steps.loss(), group_.loss_sum());
+  }
+
+  // Who has no samples in it has nothing to keep.
+  void Keep() {
+    const std::optional<OpenWindow> former = std::exchange(member_.window, {});
+    const policies::Plan& plan = group_.round_plan();
+    Block block = member_.ledger.OwnBlock();
+    if (block.empty()) return;
+    // What was launched was counted up to there.
+    const Duration since = launched_ ? Duration{} : taken_.finished - member_.edge;
+    const Duration length = launched_ ? taken_.length : taken_.before + since;
+    member_.window = {.id = former ? former->id : IdOf(member_, plan, taken_.rate),
+                      .period = plan.period,
+                      .batch_size = static_cast<std::uint32_t>(group_.batch_size()),
+                      .block = std::move(block),
+                      .taken = taken_,
+                      .length = length,
+                      .uncounted = since};
+    member_.window->taken.aggregator = nullptr;  // the group's
+    member_.local_steps.ChangePlaces(member_.parameters, group_.vector());
+    member_.optimizers_differ = true;
+  }
+
+  void ApplyWindow(Round& round, const Combined& combined, bool useful) {
     if (elastic_) ApplyElastic(round, combined, useful);
     round.gradient_norm2 = gate_on_host_.span()[cuda::kGateNorm2Sum] / round.steps;
     const bool keeps = !window_ || member_.options.keep_local_momentum;
@@ -146,18 +220,6 @@ class LocalRounds : public Synchronizer {
     }
   }
 
-  // The optimizer has taken the window's steps and goes on as after one that is undone.
-  void Abandon() override {
-    if (open_) {
-      member_.local_steps.Restore(member_.parameters);
-      member_.optimizer.ResetMomentum();
-      member_.optimizers_differ = true;
-    }
-    open_ = false;
-    start_.Abandon();
-  }
-
- private:
   // What is left over of a share comes back with the next window. Other plans' shares come with
   // them, by Group.
   void Reserve(const policies::Plan& plan) {
@@ -183,7 +245,7 @@ class LocalRounds : public Synchronizer {
 
   // a, of a window with samples.
   double WeightOfAll(const Lanes& lanes) const {
-    const policies::Plan& plan = group_.plan();
+    const policies::Plan& plan = group_.round_plan();
     double sum = 0;
     for (std::size_t rank = 0; rank < plan.batch_sizes.size(); ++rank) {
       const double samples = lanes.member_samples[rank];
@@ -236,11 +298,11 @@ class LocalRounds : public Synchronizer {
     round.gradient_share = told ? weights.sum * weights.sum / (weights.squares * round.updates) : 0;
   }
 
-  cuda::Sums gate_;                   // of the steps of the running window
-  cuda::Sums step_norm2_;             // of the gradient of one of them
-  cuda::Sums first_loss_;             // the sum of losses of the first, at common parameters
+  cuda::Sums step_norm2_;             // of the gradient of one of the window's steps
   cuda::Array<double> gate_on_host_;  // as it was when the window was combined
   policies::LearningRate::LocalStep step_{};
+  Round taken_{};           // as it was at the window's last step, or launched
+  bool launched_ = false;   // and is combined
   bool open_ = false;       // from Open until Apply parameters are this member's own
   bool window_ = false;     // whether the plan asks for local steps
   bool elastic_ = false;    // the window lasts until all have taken the period's

@@ -2,9 +2,16 @@
 
 namespace tactus::engine {
 
+LocalSteps::LocalSteps(cuda::Device& device)
+    : device_(device),
+      gate_(device.AllocateSums(cuda::kGateLength)),
+      loss_(device.AllocateSums(1)),
+      first_loss_(device.AllocateSums(1)) {}
+
 void LocalSteps::Begin(std::span<const float> parameters) {
   if (start_.size() != parameters.size()) start_ = device_.Allocate(parameters.size());
   device_.Copy(parameters, start_.span());
+  for (const std::span<double> sums : {gate(), loss(), first_loss()}) device_.Clear(sums);
 }
 
 void LocalSteps::TakeDelta(std::span<const float> parameters, std::span<float> delta) {
@@ -22,6 +29,12 @@ void LocalSteps::Apply(std::span<const float> delta, const cuda::BlockMomentumSt
 }
 
 void LocalSteps::Restore(std::span<float> parameters) { device_.Copy(start_.span(), parameters); }
+
+void LocalSteps::ChangePlaces(std::span<float> parameters, std::span<float> scratch) {
+  device_.Copy(parameters, scratch);
+  device_.Copy(start_.span(), parameters);
+  device_.Copy(scratch, start_.span());
+}
 
 void LocalSteps::RestoreMomentum(std::span<const float> momentum) {
   if (momentum.empty() && momentum_.size() == 0) return;

@@ -28,9 +28,9 @@ namespace tactus::engine {
 // unverified.
 class LocalSteps {
  public:
-  explicit LocalSteps(cuda::Device& device) : device_(device) {}
+  explicit LocalSteps(cuda::Device& device);
 
-  // A window begins at these parameters.
+  // A window begins at these parameters, with sums of zero.
   void Begin(std::span<const float> parameters);
 
   // delta <- parameters - x.
@@ -43,14 +43,27 @@ class LocalSteps {
   // parameters <- x, as if the window had not been.
   void Restore(std::span<float> parameters);
 
+  // The group is lost within the window: parameters <- x, which the member's own take the place of,
+  // until they go back in the same way. scratch: as long; it may be anything afterwards.
+  void ChangePlaces(std::span<float> parameters, std::span<float> scratch);
+
+  // Of the window's steps, where parameters are: their gate's row, the sum of losses, and of that
+  // the first step's.
+  std::span<double> gate() { return gate_.span(); }
+  std::span<double> loss() { return loss_.span(); }
+  std::span<double> first_loss() { return first_loss_.span(); }
+
   // u, for checkpoints; empty while it is zero, and for that.
   std::span<const float> Momentum() const { return momentum_.span(); }
   void RestoreMomentum(std::span<const float> momentum);
 
  private:
   cuda::Device& device_;
-  cuda::Buffer start_;     // x
+  cuda::Buffer start_;     // x; of a window whose group was lost, the member's own parameters
   cuda::Buffer momentum_;  // u; empty without block momentum
+  cuda::Sums gate_;
+  cuda::Sums loss_;
+  cuda::Sums first_loss_;
 };
 
 }  // namespace tactus::engine

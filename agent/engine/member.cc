@@ -98,6 +98,7 @@ void Member::Restore(const EngineState& state) {
   TACTUS_CHECK(ReasonNotToTake(state).empty());
   VisitCounters(*this, state, [](auto& own, const auto& saved) { own = saved; });
   PutBack(state);
+  window.reset();
   optimizer.GoOnFrom(steps);
   ledger.Restore(state.ledger);
   validations.Restore(state.validation);
@@ -131,6 +132,13 @@ bool Member::EndTrial() {
       kept_ && kept_->loss && kept_->since.Mean() > *kept_->loss && losses.Mean() > *kept_->loss;
   if (led_up) Undo();
   return led_up;
+}
+
+void Member::LetGoOfWindow() {
+  if (!window) return;
+  window.reset();
+  optimizer.ResetMomentum();
+  optimizers_differ = true;
 }
 
 void Member::AddLosses(const policies::RoundLosses& round) {

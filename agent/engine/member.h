@@ -13,6 +13,7 @@
 #include "agent/engine/engine_options.h"
 #include "agent/engine/engine_state.h"
 #include "agent/engine/local_steps.h"
+#include "agent/engine/open_window.h"
 #include "agent/engine/optimizer.h"
 #include "agent/engine/samples/ledger.h"
 #include "agent/engine/stop_vote.h"
@@ -63,6 +64,10 @@ struct Member {
   // Returns whether one was undone.
   bool EndTrial();
 
+  // The window that was under way as a group was lost is undone: parameters are those of its start
+  // already; momentum begins at zero, as after any other that is undone.
+  void LetGoOfWindow();
+
   void AddLosses(const policies::RoundLosses& round);
 
   // Why training ends here, from what all members know alike; empty: it goes on.
@@ -103,6 +108,7 @@ struct Member {
   std::uint64_t steps = 0;             // of the optimizer, as the group counts them
   std::uint32_t nonfinite_rounds = 0;  // in a row, now
   bool optimizers_differ = false;      // local steps left each member a state of its own
+  std::optional<OpenWindow> window{};  // that was under way as the group was lost, and may go on
   Duration train_time{};               // up to the edge, with that before a Restore
   Instant edge{};                      // of the last closed round
 

@@ -36,6 +36,7 @@ struct Round {
   Duration compute{};
   Duration blocked{};
   Duration length{};    // from the former round's edge to its own
+  Duration before{};    // of that, in groups that were lost
   Instant finished{};   // of the last batch
   Instant combining{};  // since when
 

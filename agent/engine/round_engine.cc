@@ -46,6 +46,7 @@ RoundEngine::RoundEngine(Member& member, EngineBuffers buffers, collective::Tran
       computed_(member.device.MakeMark()) {}
 
 bool RoundEngine::Begin(Instant now) {
+  member_.LetGoOfWindow();
   const Completion completion = group_.Distribute(0, member_.parameters);
   if (completion.progress == Progress::kFailed) {
     LoseGroup(completion.reason);
@@ -101,7 +102,21 @@ std::optional<Batch> RoundEngine::NextBatch() {
   return batch;
 }
 
+std::vector<Batch> RoundEngine::UsedBefore() const {
+  std::vector<Batch> batches;
+  if (group_.resumed() == nullptr || !member_.window) return batches;
+  const std::uint64_t samples = member_.window->taken.samples;
+  BlockCursor cursor(member_.ledger, member_.window->block,
+                     {.step = samples, .micro_batch = samples});
+  while (!cursor.step_full()) {
+    batches.push_back({.round = member_.rounds, .epoch = cursor.epoch()});
+    batches.back().indices = cursor.Take();
+  }
+  return batches;
+}
+
 std::vector<std::uint64_t> RoundEngine::LikelyNext() const {
+  if (group_.resumed() != nullptr && (!cursor_ || cursor_->exhausted())) return {};
   BlockCursor next = cursor_ && !cursor_->exhausted()
                          ? *cursor_
                          : CursorOf(member_.ledger.Next(EdgesOf(group_.synchronizer())));
@@ -209,7 +224,7 @@ BlockCursor RoundEngine::CursorOf(Block block) const {
 
 void RoundEngine::OpenRound() {
   validated_.reset();
-  const policies::Plan& plan = group_.plan();
+  const policies::Plan& plan = group_.round_plan();
   synchronizer_ = &group_.synchronizer();
   if (!synchronizer_->traits().local_updates && !AlignOptimizers()) return;
   const std::uint64_t ahead = pending_ ? 1 : 0;
@@ -222,7 +237,8 @@ void RoundEngine::OpenRound() {
               .finished = member_.edge};
   SharedMomentum momentum = FollowOneBit(member_, plan);
   synchronizer_->Open(running_);
-  cursor_.emplace(CursorOf(member_.ledger.Reserve(EdgesOf(*synchronizer_))));
+  cursor_.emplace(CursorOf(ReserveBlock()));
+  cursor_->Skip(running_.samples);
   if (member_.options.mean_gradients && !synchronizer_->traits().local_updates) {
     running_.unit = RoundUnit();
   }
@@ -233,6 +249,13 @@ void RoundEngine::OpenRound() {
                           .samples = running_.InUnits(SamplesOf(plan)),
                           .changes = synchronizer_->traits().local_updates},
                          momentum);
+}
+
+Block RoundEngine::ReserveBlock() {
+  if (const ResumedWindow* const resumed = group_.resumed()) {
+    return member_.ledger.Resume(resumed->blocks, group_.rank());
+  }
+  return member_.ledger.Reserve(EdgesOf(*synchronizer_));
 }
 
 // Known to all members alike: what is reserved where that is what they use, the plan's otherwise.
@@ -253,7 +276,7 @@ double RoundEngine::UnitOfBatches() const {
 void RoundEngine::CloseRound(const Completion& end) {
   if (end.progress == Progress::kFailed) return LoseGroup(end.reason);
   running_.blocked = end.at - running_.finished;
-  running_.length = end.at - member_.edge;
+  running_.length = end.at - member_.edge + running_.before;
   member_.MoveEdge(end.at);
   if (pending_) ApplyPending();
   if (outcome_ == Outcome::kGroupLost || outcome_ == Outcome::kDiverged) return;
@@ -320,7 +343,10 @@ void RoundEngine::Apply(Round& round, Duration transfer) {
   const Lanes& lanes = combined.lanes;
   const bool expected = synchronizer_->traits().elastic ||
                         lanes.samples == static_cast<double>(member_.ledger.reserved());
-  if (!expected) return LoseGroup(ReasonOfSamples(lanes.samples));
+  if (!expected) {
+    LoseGroup(ReasonOfSamples(lanes.samples));
+    return member_.LetGoOfWindow();  // its gate has undone it
+  }
   const bool any = lanes.samples > 0;
   const double divisor = round.aggregator->Divisor(round.InUnits(lanes.samples));
   combined.norm2 = any ? combined.norm2 / (divisor * divisor) : 0;
@@ -495,7 +521,7 @@ void RoundEngine::LoseGroup(const std::string& reason) {
   synchronizer_->Abandon();
   member_.ledger.Abandon();
   member_.encodings.Settle(false);
-  member_.EndTrial();
+  if (member_.EndTrial()) member_.window.reset();  // it began at what is no more
   member_.KeepNothing();
   pending_.reset();
   cursor_.reset();

@@ -110,12 +110,17 @@ class RoundEngine {
   // that a stop condition holds already.
   bool Begin(Instant now);
 
-  // The same of a group that goes on where others were lost: see TakeOver. Time alone does not end
+  // The same of a group that goes on where others were lost, maybe within a window of local steps:
+  // see TakeOver. Time alone does not end
   // it before a round, as members' times differ.
   bool Begin(Instant now, const Rejoining& rejoining);
 
   // The next samples to work on, or empty when it is over (see outcome()).
   std::optional<Batch> NextBatch();
+
+  // Of a group whose first round goes on with a window of the group before, from Begin to the end
+  // of that round: the samples that this member has used of it there, in as many batches as epochs.
+  std::vector<Batch> UsedBefore() const;
 
   // The samples that NextBatch will probably return next, so that they can be read ahead: those
   // that it does return if plan and shares stay as they are and nobody leaves samples over. May
@@ -231,6 +236,7 @@ class RoundEngine {
 
   static Edges EdgesOf(const Synchronizer& synchronizer);
   BlockCursor CursorOf(Block block) const;
+  Block ReserveBlock();
   double RoundUnit() const;
   double UnitOfBatches() const;
 

@@ -57,8 +57,8 @@ class Synchronizer {
   // Whether a plan's rounds are run this way.
   virtual bool Runs(const policies::Plan& plan) const = 0;
 
-  // A round under the group's plan begins; its samples are reserved after this. Parameters may move
-  // to where it is to compute: Apply and Abandon find them there.
+  // A round under the group's plan for it begins; its samples are reserved after this. Parameters
+  // may move to where it is to compute: Apply and Abandon find them there.
   virtual void Open(Round& round) = 0;
 
   // After each batch but a round's last: whether what is added up from here on is a sum of its own.
@@ -91,7 +91,8 @@ class Synchronizer {
   // Fills in what a round has once it is combined.
   virtual void Apply(Round& round, const Combined& combined, bool useful) = 0;
 
-  // The group is lost: parameters become those of the last round that was applied.
+  // The group is lost: parameters become those of the last round that was applied; a window of
+  // local steps may be kept beside them (Member::window). The ledger has the round still.
   virtual void Abandon() {}
 
  protected:

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "agent/engine/engine_state.h"
 #include "agent/engine/group.h"
 #include "agent/engine/member.h"
+#include "agent/engine/open_window.h"
 #include "agent/engine/state_counters.h"
 #include "base/check.h"
 #include "base/time.h"
@@ -124,7 +126,9 @@ class Handover {
       return Failed("the group was told of " + std::to_string(told) +
                     " rounds of this member, which has applied " + std::to_string(member_.rounds));
     }
-    Completion completion = Ask();
+    Completion completion;
+    if (rejoining_.wrong.empty()) completion = AgreeOnWindow(member_, group_, behind_, resumed_);
+    if (completion.progress == Progress::kDone) completion = Ask();
     if (completion.progress == Progress::kDone) completion = TakeState();
     if (completion.progress == Progress::kDone) {
       completion = group_.Distribute(donor_, member_.parameters);
@@ -212,6 +216,13 @@ class Handover {
     ValidationState validation = gives_ ? member_.validations.state() : state_.validation;
     if (forgets_best_ && validation.best_samples > 0) ForgetBest(validation);
     member_.validations.Restore(validation);
+    if (resumed_) Resume();
+  }
+
+  // All have the same ledger now, and so find the same.
+  void Resume() {
+    if (!member_.ledger.MayResume(resumed_->blocks)) return member_.LetGoOfWindow();
+    group_.Resume(*std::move(resumed_));
   }
 
   Member& member_;
@@ -223,10 +234,11 @@ class Handover {
   bool any_behind_ = false;  // somebody does
   bool optimizers_differ_ = false;
   bool forgets_best_ = false;
-  bool has_block_momentum_ = false;  // the donor
-  bool has_fresh_moment_ = false;    // likewise
-  EngineState state_;                // the donor's, as far as it has come
-  std::vector<float> buffers_;       // likewise
+  bool has_block_momentum_ = false;       // the donor
+  bool has_fresh_moment_ = false;         // likewise
+  std::optional<ResumedWindow> resumed_;  // the first round goes on with it
+  EngineState state_;                     // the donor's, as far as it has come
+  std::vector<float> buffers_;            // likewise
 };
 
 }  // namespace

@@ -35,8 +35,12 @@ struct Rejoining {
 //   validations     one may have been over on some members only
 //   the optimizer   its states may have been averaged on some members only: see optimizers_differ
 //
+// Where a window goes on that was under way as the group before was lost, it is the group's first
+// round: see open_window.h.
+//
 // It waits. All members call it in the same place of their collectives, before the first round.
-// Where it fails, nothing of this member has changed. Requires: no round of the member is open.
+// Where it fails, nothing of this member has changed, but that it may have let go of such a window.
+// Requires: no round of the member is open.
 collective::Completion TakeOver(Member& member, Group& group, const Rejoining& rejoining);
 
 }  // namespace tactus::engine

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -101,6 +102,45 @@ TEST(SimulationTest, AWorkerThatSurvivesTheOthersCrashLosesNoRound) {
 
   EXPECT_EQ(outcome.jobs[0].state, job::JobState::kSucceeded);
   EXPECT_EQ(outcome.jobs[0].attempts.size(), survived ? 1u : 2u);
+  EXPECT_THAT(outcome.violations, IsEmpty());
+}
+
+// Windows of local steps go on in the next group: the round after the loss has computed for longer
+// than it is away from it.
+TEST(SimulationTest, ALostWorkerCostsTheOthersNoLocalSteps) {
+  Scenario scenario = TwoHosts();
+  scenario.cluster.hosts.push_back(
+      {.name = "c", .devices = {{.name = "cpu:0", .sample_seconds = 1e-3}}});
+  scenario.jobs[0].settings.workers_max = 3;
+  scenario.jobs[0].settings.adapt.synchronization = {.policy = "periodic", .period = 50};
+  scenario.jobs[0].engine.stop.rounds = 20;
+  scenario.cluster.faults = {
+      {.kind = Fault::Kind::kWorkerCrash, .at_seconds = 16, .host = "c", .device = "cpu:0"}};
+  std::optional<Instant> lost;
+  std::optional<double> since;  // the loss, at the next round's end [s]
+  job::RoundRecord next;
+  scenario.on_step = [&](const job::Event& event, Instant now, const job::Actions& actions) {
+    const auto* said = std::get_if<job::WorkerSaid>(&event);
+    const auto* left =
+        said == nullptr ? nullptr : std::get_if<job::GroupLostMessage>(&said->message);
+    if (left != nullptr && !left->planned && !lost) lost = now;
+    for (const job::Action& action : actions) {
+      const auto* round = std::get_if<job::PersistRound>(&action);
+      if (round == nullptr || !lost || since) continue;
+      since = ToSeconds(now - *lost);
+      next = round->round;
+    }
+  };
+
+  const Outcome outcome = Simulate(std::move(scenario));
+
+  EXPECT_EQ(outcome.jobs[0].state, job::JobState::kSucceeded);
+  EXPECT_EQ(outcome.jobs[0].attempts.size(), 1u);
+  ASSERT_TRUE(since.has_value());
+  ASSERT_EQ(next.worker_samples.size(), 2u);
+  EXPECT_EQ(next.worker_samples[1], 50u * 32);
+  EXPECT_GT(next.worker_compute_seconds[1], *since);
+  EXPECT_GT(next.seconds, *since);
   EXPECT_THAT(outcome.violations, IsEmpty());
 }
 

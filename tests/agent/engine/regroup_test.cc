@@ -17,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "tests/agent/engine/encodings.h"
 #include "tests/agent/engine/survivor.h"
+#include "tests/agent/engine/survivors.h"
 
 namespace tactus::engine {
 namespace {
@@ -29,43 +30,6 @@ using policies::Synchronization;
 
 constexpr std::size_t kLength = Survivor::kLength;
 constexpr std::uint64_t kSamples = 157;
-
-std::vector<std::unique_ptr<Transport>> NewGroup(std::size_t size) {
-  return collective::MakeInProcessGroup(static_cast<int>(size), SurvivorTime);
-}
-
-// What happens in one group.
-struct Stage {
-  Plan plan{};
-  Survivor::BeforeStep before_step = [](RoundEngine&, Transport&) { return true; };
-  bool told_of_rounds = true;
-};
-
-// All members of a stage on threads of their own; who is dead afterwards is taken out.
-void Train(std::vector<Survivor*>& members, const Stage& stage) {
-  std::vector<std::uint64_t> rounds;
-  for (Survivor* const each : members) rounds.push_back(each->member().rounds);
-  if (!stage.told_of_rounds) rounds.clear();
-  std::vector<std::unique_ptr<Transport>> transports = NewGroup(members.size());
-  std::vector<std::optional<Outcome>> outcomes(members.size());
-  {
-    std::vector<std::jthread> threads;
-    for (std::size_t rank = 0; rank < members.size(); ++rank) {
-      threads.emplace_back([&, rank] {
-        outcomes[rank] =
-            members[rank]->TrainIn(*transports[rank], stage.plan, rounds, stage.before_step);
-        const bool together =
-            outcomes[rank] == Outcome::kFinished || outcomes[rank] == Outcome::kRegrouped;
-        if (!together) transports[rank].reset();
-      });
-    }
-  }
-  std::vector<Survivor*> alive;
-  for (std::size_t rank = 0; rank < members.size(); ++rank) {
-    if (outcomes[rank]) alive.push_back(members[rank]);
-  }
-  members = alive;
-}
 
 struct Way {
   std::string name;
@@ -105,16 +69,30 @@ std::vector<Way> EveryStep() {
   return ways;
 }
 
+// What its steps make of a member does not hang on time.
+std::vector<Way> Windows() {
+  const SgdOptions momentum{.learning_rate = 0.01, .momentum = 0.5};
+  const AdamOptions adam{.learning_rate = 0.01};
+  const Plan periodic{.synchronization = Synchronization::kPeriodic, .period = 3};
+  std::vector<Way> ways = {WayOf("Windows", momentum, periodic),
+                           WayOf("WindowsOfAdam", adam, periodic),
+                           WayOf("BlockMomentum", momentum, periodic)};
+  ways.back().options.block_momentum = 0.3;
+  return ways;
+}
+
+std::vector<Way> Steady() {
+  std::vector<Way> ways = EveryStep();
+  for (Way& way : Windows()) ways.push_back(std::move(way));
+  return ways;
+}
+
 std::vector<Way> AllWays() {
   const SgdOptions momentum{.learning_rate = 0.01, .momentum = 0.5};
   const AdamOptions adam{.learning_rate = 0.01};
   const Plan periodic{.synchronization = Synchronization::kPeriodic, .period = 3};
   const Plan delayed{.synchronization = Synchronization::kDelayed, .period = 4};
-  std::vector<Way> ways = EveryStep();
-  ways.push_back(WayOf("Windows", momentum, periodic));
-  ways.push_back(WayOf("WindowsOfAdam", adam, periodic));
-  ways.push_back(WayOf("BlockMomentum", momentum, periodic));
-  ways.back().options.block_momentum = 0.3;
+  std::vector<Way> ways = Steady();
   ways.push_back(WayOf("ElasticWindows", momentum, periodic));
   ways.back().options.elastic = true;
   ways.push_back(WayOf("AdasumOfAdam", adam, {.aggregation = Aggregation::kAdasum}));
@@ -122,37 +100,6 @@ std::vector<Way> AllWays() {
   ways.push_back(WayOf("LookingAhead", momentum, delayed));
   ways.back().options.look_ahead = true;
   return ways;
-}
-
-class Members {
- public:
-  explicit Members(const EngineOptions& options, std::size_t count = 3) {
-    for (std::size_t i = 0; i < count; ++i) all_.push_back(std::make_unique<Survivor>(options));
-  }
-
-  std::vector<Survivor*> Everybody() const {
-    std::vector<Survivor*> everybody;
-    for (const auto& each : all_) everybody.push_back(each.get());
-    return everybody;
-  }
-  Survivor& operator[](std::size_t i) const { return *all_[i]; }
-
- private:
-  std::vector<std::unique_ptr<Survivor>> all_;
-};
-
-// Ends the group once, in the round after `rounds`, where `rank` is at its work.
-Survivor::BeforeStep AbortIn(std::uint64_t rounds, int rank) {
-  return [=](RoundEngine& engine, Transport& transport) {
-    if (transport.rank() == rank && engine.rounds() == rounds) transport.Abort("told to");
-    return true;
-  };
-}
-
-Survivor::BeforeStep DieIn(std::uint64_t rounds, int rank) {
-  return [=](RoundEngine& engine, Transport& transport) {
-    return transport.rank() != rank || engine.rounds() != rounds;
-  };
 }
 
 // Asks for another group, in the round after `rounds`.
@@ -165,17 +112,10 @@ Survivor::BeforeStep RegroupIn(std::uint64_t rounds, int rank) {
   };
 }
 
-std::vector<std::uint64_t> TimesUsed(const std::vector<Survivor*>& members) {
-  std::vector<std::uint64_t> times(kSamples);
-  for (const Survivor* const each : members) {
-    for (const std::uint64_t sample : each->used()) ++times[sample];
-  }
-  return times;
-}
-
 class SameMembersTest : public testing::TestWithParam<Way> {};
 
-// The round that was lost is computed anew from the same samples and the same state.
+// The round that was lost is computed anew from the same samples and the same state; one of local
+// steps goes on.
 TEST_P(SameMembersTest, GoOnBitForBitAsIfNothingHadBeenLost) {
   const Way& way = GetParam();
   Members whole(way.options);
@@ -216,7 +156,7 @@ TEST_P(SameMembersTest, GoOnBitForBitWhereOneAskedForAnotherGroup) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, SameMembersTest, testing::ValuesIn(EveryStep()),
+INSTANTIATE_TEST_SUITE_P(Ways, SameMembersTest, testing::ValuesIn(Steady()),
                          [](const auto& way) { return way.param.name; });
 
 class RegroupTest : public testing::TestWithParam<Way> {};
@@ -242,7 +182,7 @@ TEST_P(RegroupTest, TheOthersGoOnWithoutADeadMember) {
     EXPECT_EQ(members[0]->parameters(), members[1]->parameters());
     EXPECT_EQ(members[0]->member().rounds, members[1]->member().rounds);
     EXPECT_EQ(members[0]->State().ledger, members[1]->State().ledger);
-    EXPECT_EQ(TimesUsed(all.Everybody()), std::vector<std::uint64_t>(kSamples, 3));
+    EXPECT_EQ(TimesUsed(all.Everybody(), kSamples), std::vector<std::uint64_t>(kSamples, 3));
   }
 }
 
@@ -272,7 +212,7 @@ TEST_P(RegroupTest, ANewcomerIsTakenInAndAnotherLeavesWhereNothingIsLost) {
     EXPECT_EQ(each->member().rounds, members[0]->member().rounds);
   }
   EXPECT_FALSE(all[3].used().empty());
-  EXPECT_EQ(TimesUsed(all.Everybody()), std::vector<std::uint64_t>(kSamples, 3));
+  EXPECT_EQ(TimesUsed(all.Everybody(), kSamples), std::vector<std::uint64_t>(kSamples, 3));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, RegroupTest, testing::ValuesIn(AllWays()),

@@ -1,5 +1,6 @@
 #include "tests/agent/engine/survivor.h"
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <span>
@@ -59,24 +60,48 @@ std::optional<Outcome> Survivor::TrainIn(collective::Transport& transport,
   } else {
     engine.Begin(SurvivorTime(), {.rounds = rounds});
   }
-  std::map<std::uint64_t, std::vector<std::uint64_t>> open;
+  NoteUsedBefore(engine);
   while (const std::optional<Batch> batch = engine.NextBatch()) {
     StepResult result{.started = SurvivorTime()};
     Compute(*batch, gradients.span().first(kLength));
     result.finished = SurvivorTime();
-    auto& samples = open[batch->round];
+    auto& samples = open_[batch->round];
     samples.insert(samples.end(), batch->indices.begin(), batch->indices.end());
     if (!before_step(engine, transport)) return std::nullopt;
     engine.Step(result);
     after_step(engine);
     while (const auto report = engine.TakeReport()) {
-      auto& used = open[report->round];
-      used_.insert(used_.end(), used.begin(), used.end());
-      open.erase(report->round);
+      NoteUsed(report->round, open_[report->round]);
+      open_.erase(report->round);
+      reports_.push_back(*report);
     }
   }
   reason_ = engine.reason();
   return engine.outcome();
+}
+
+// Of rounds that the former group lost: others may have applied one with this member's samples; in
+// one that goes on some count; what else there was counts for nothing.
+void Survivor::NoteUsedBefore(const RoundEngine& engine) {
+  if (engine.outcome() == Outcome::kGroupLost) return;
+  for (const auto& [round, samples] : std::exchange(open_, {})) {
+    if (round < engine.rounds()) NoteUsed(round, samples);
+  }
+  for (const Batch& batch : engine.UsedBefore()) {
+    auto& samples = open_[batch.round];
+    samples.insert(samples.end(), batch.indices.begin(), batch.indices.end());
+  }
+}
+
+void Survivor::NoteUsed(std::uint64_t round, const std::vector<std::uint64_t>& samples) {
+  used_.insert(used_.end(), samples.begin(), samples.end());
+  used_in_.resize(used_.size(), round);
+}
+
+void Survivor::ForgetFrom(std::uint64_t round) {
+  const auto kept = std::ranges::lower_bound(used_in_, round) - used_in_.begin();
+  used_.resize(static_cast<std::size_t>(kept));
+  used_in_.resize(used_.size());
 }
 
 void Survivor::Compute(const Batch& batch, std::span<float> gradients) {

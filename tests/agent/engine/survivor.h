@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,18 +50,26 @@ class Survivor {
   // What groups have to agree on: neither times nor what is its own.
   EngineState State();
 
-  // Samples of applied rounds, in their order.
+  // Samples of applied rounds, in their order, and the reports of these.
   const std::vector<std::uint64_t>& used() const { return used_; }
+  const std::vector<policies::Report>& reports() const { return reports_; }
+  // It is dead, and of the rounds from this one on nobody knows who lives.
+  void ForgetFrom(std::uint64_t round);
 
  private:
   void Compute(const Batch& batch, std::span<float> gradients);
+  void NoteUsedBefore(const RoundEngine& engine);
+  void NoteUsed(std::uint64_t round, const std::vector<std::uint64_t>& samples);
 
   const std::unique_ptr<cuda::Device> device_;
   cuda::Buffer parameters_;
   cuda::Sums losses_;
   cuda::Sums added_;
   std::optional<Member> member_;
+  std::map<std::uint64_t, std::vector<std::uint64_t>> open_;  // samples, by round
   std::vector<std::uint64_t> used_;
+  std::vector<std::uint64_t> used_in_;  // the round of each
+  std::vector<policies::Report> reports_;
   std::string reason_;
 };
 

@@ -176,8 +176,8 @@ std::vector<Case> Cases() {
        .waits_of_old = 4},
       {.name = "Window",
        .run = RunOf({8, 4}, 4),
-       .within = {.waits = 0, .launches = 5},
-       .at_end = {.waits = 1, .launches = 20},
+       .within = {.waits = 0, .launches = 6},
+       .at_end = {.waits = 1, .launches = 21},
        .waits_of_old = 2},
   };
   cases[2].run.plan.learning_rate_rule = policies::LearningRateRule::kAdascale;
