@@ -20,7 +20,6 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr auto kWatchInterval = std::chrono::milliseconds(1);
 constexpr int kLooksToPublish = 100;  // of the watch
-constexpr int kBeatsMissed = 8;
 constexpr auto kWaitInterval = std::chrono::microseconds(100);
 // Most waits are short, and a sleep costs more than they do.
 constexpr int kTriesAtOnce = 100;
@@ -43,14 +42,14 @@ std::string InSeconds(Duration duration) { return std::to_string(ToSeconds(durat
 
 }  // namespace
 
-NcclGroup::NcclGroup(NcclMeeting meeting, std::unique_ptr<cuda::nccl::Communicator> communicator,
-                     DeviceParts parts)
+NcclGroup::NcclGroup(NcclMeeting meeting, std::unique_ptr<Heartbeat> heartbeat,
+                     std::unique_ptr<cuda::nccl::Communicator> communicator, DeviceParts parts)
     : meeting_(std::move(meeting)),
+      heartbeat_(std::move(heartbeat)),
       communicator_(std::move(communicator)),
       stream_(std::move(parts.stream)),
       quiet_(std::move(parts.quiet)),
-      lost_(std::move(parts.lost)),
-      beat_at_(meeting_.now()) {}
+      lost_(std::move(parts.lost)) {}
 
 std::shared_ptr<NcclTicket> NcclGroup::Start(const Operation& operation) {
   auto ticket = std::make_shared<NcclTicket>();
@@ -263,8 +262,7 @@ Awaiting NcclGroup::awaiting() {
 }
 
 std::vector<int> NcclGroup::failed() {
-  if (meeting_.heartbeat == nullptr) return meeting_.signals->failed();
-  const std::vector<int> beats = meeting_.heartbeat->failed();
+  const std::vector<int> beats = heartbeat_->failed();
   return beats.empty() ? meeting_.signals->failed() : beats;
 }
 
@@ -275,14 +273,12 @@ void NcclGroup::PublishAwaiting() {
   if (const NcclTicket* const next = first(); next != nullptr && ending_.empty()) {
     awaiting.collective =
         next->before == nullptr || cuda::Query(next->before.get()).reached != cuda::Reached::kNot;
-    const bool beat_is_old =
-        beat_ != nullptr && meeting_.now() - beat_at_ > kBeatsMissed * meeting_.heartbeat_interval;
     if (next->route == NcclTicket::Route::kSignals) {
       awaiting.peers = meeting_.signals->awaiting().peers;
     } else if (next->operation.kind == Kind::kExchange) {
       awaiting.peers = {next->operation.partner};
-    } else if (beat_is_old) {
-      awaiting.peers = meeting_.heartbeat->awaiting().peers;
+    } else {
+      awaiting.peers = heartbeat_->Missed(meeting_.now());
     }
   }
   const threads::MutexLock lock(awaiting_mutex_);
@@ -374,23 +370,11 @@ void NcclGroup::CheckCommunicator() {
   if (standing.state == State::kFailed) EndWith("NCCL: " + standing.reason);
 }
 
-// Keeps barriers going by which the members see that all are there.
 void NcclGroup::CheckMembers() {
-  if (meeting_.heartbeat == nullptr) return;
   const Instant now = meeting_.now();
-  if (gone_.empty()) {
-    if (beat_ == nullptr && now - beat_at_ >= meeting_.heartbeat_interval) {
-      beat_ = meeting_.heartbeat->StartBarrier();
-    }
-    if (beat_ == nullptr || beat_->Poll() == Progress::kRunning) return;
-    const Completion completion = beat_->Wait();
-    beat_.reset();
-    beat_at_ = now;
-    if (completion.progress == Progress::kDone) return;
-    gone_ = "a member has left: " + completion.reason;
-    gone_at_ = now;
-  }
-  if (first() != nullptr && now - gone_at_ >= meeting_.grace) EndWith(gone_);
+  const std::string& gone = heartbeat_->Look(now);
+  if (gone.empty() || first() == nullptr) return;
+  if (now - heartbeat_->gone_at() >= meeting_.grace) EndWith(gone);
 }
 
 // The others learn at once when something failed; when nothing did, they may still want what this
@@ -405,8 +389,7 @@ bool NcclGroup::EndDevice(bool in_good_order) {
   }
   const std::string reason = Ending();
   meeting_.signals->Abort(reason);
-  if (meeting_.heartbeat != nullptr) meeting_.heartbeat->Abort(reason);
-  beat_.reset();
+  heartbeat_->Abort(reason);
   if (!in_good_order) {
     ended = communicator_->Abort(meeting_.abort_limit, shared_from_this()) == Aborted::kYes;
   }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/collective/heartbeat.h"
 #include "agent/collective/nccl_transport.h"
 #include "agent/collective/transport.h"
 #include "base/time.h"
@@ -46,9 +47,9 @@ class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
     cuda::OwnedFlag lost = nullptr;
   };
 
-  // The meeting without its exchange; the communicator is ready.
-  NcclGroup(NcclMeeting meeting, std::unique_ptr<cuda::nccl::Communicator> communicator,
-            DeviceParts parts);
+  // The meeting without its exchange and with its heartbeat taken out; the communicator is ready.
+  NcclGroup(NcclMeeting meeting, std::unique_ptr<Heartbeat> heartbeat,
+            std::unique_ptr<cuda::nccl::Communicator> communicator, DeviceParts parts);
 
   std::shared_ptr<NcclTicket> Start(const Operation& operation);
   Progress Poll(const NcclTicket& ticket);
@@ -108,6 +109,7 @@ class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
   // Constant after construction; the communicator and the transports synchronise themselves, as
   // far as they are used from several threads.
   const NcclMeeting meeting_;
+  const std::unique_ptr<Heartbeat> heartbeat_;  // of the watching thread
   const std::unique_ptr<cuda::nccl::Communicator> communicator_;
   const cuda::OwnedStream stream_;
   const cuda::OwnedEvent quiet_;  // the end of all that was ever queued on the stream
@@ -116,8 +118,6 @@ class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
   const cuda::OwnedFlag lost_;
 
   // Of the watching thread.
-  std::unique_ptr<Collective> beat_;  // the barrier under way; null between two
-  Instant beat_at_ = {};              // when the last one was done
   bool hangs_ = false;
   int looks_ = 0;
 
@@ -138,9 +138,7 @@ class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
   bool calls_over_ ABSL_GUARDED_BY(mutex_) = false;   // RunCalls has ended
   bool reaping_ ABSL_GUARDED_BY(mutex_) = true;       // false: what ends now was aborted
   bool leaving_ ABSL_GUARDED_BY(mutex_) = false;      // the member leaves in good order
-  std::string gone_ ABSL_GUARDED_BY(mutex_);  // why a member is known to have left; empty: none
-  Instant gone_at_ ABSL_GUARDED_BY(mutex_) = {};
-  std::string ending_ ABSL_GUARDED_BY(mutex_);  // why the group ends; empty while it does not
+  std::string ending_ ABSL_GUARDED_BY(mutex_);        // why the group ends; empty while it does not
   std::string over_
       ABSL_GUARDED_BY(mutex_);  // the same, once the memory of all collectives is free again
   Instant over_at_ ABSL_GUARDED_BY(mutex_) = {};

@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "agent/collective/heartbeat.h"
 #include "agent/collective/nccl_group.h"
 #include "base/check.h"
 #include "cuda/nccl.h"
@@ -146,20 +147,28 @@ nccl::MadeUniqueId Rendezvous(const NcclMeeting& meeting) {
 }
 
 // A communicator of which all members have come, or the reason why there is none.
-nccl::BegunCommunicator Meet(const NcclMeeting& meeting) {
+nccl::BegunCommunicator Meet(const NcclMeeting& meeting, Heartbeat& heartbeat) {
   const nccl::MadeUniqueId id = Rendezvous(meeting);
   if (!id.id) return {.reason = id.reason};
   nccl::BegunCommunicator begun = nccl::Communicator::Begin(
       {.rank = meeting.rank, .size = meeting.size, .device = meeting.device, .id = *id.id});
   if (begun.communicator == nullptr) return begun;
+  // NCCL waits for one who has died as for one who is still to come.
+  const auto give_up = [&] {
+    const std::string why = meeting.give_up ? meeting.give_up() : "";
+    return why.empty() ? heartbeat.Look(meeting.now()) : why;
+  };
   const nccl::Standing standing = nccl::Await(
       *begun.communicator, {.limit = meeting.meet_limit,
                             .now = meeting.now,
-                            .give_up = meeting.give_up,
+                            .give_up = give_up,
                             .what = "init of NCCL: not all of the " + std::to_string(meeting.size) +
                                     " members have come"});
   if (standing.state == nccl::State::kReady) return begun;
   begun.reason = standing.reason;
+  // The others abort as well then: one abort may wait for another member's.
+  meeting.signals->Abort(begun.reason);
+  heartbeat.Abort(begun.reason);
   if (begun.communicator->Abort(meeting.abort_limit, nullptr) == nccl::Aborted::kHangs) {
     begun.reason += "; NCCL did not end: the process has to end";
     if (meeting.must_end) meeting.must_end(begun.reason);
@@ -190,17 +199,19 @@ ConnectedTransport ConnectNccl(NcclMeeting meeting) {
   if (quiet.event == nullptr) return {.reason = quiet.reason, .own = true};
   cuda::OpenedFlag lost = cuda::OpenFlag();
   if (lost.flag == nullptr) return {.reason = lost.reason, .own = true};
-  nccl::BegunCommunicator begun = Meet(meeting);
+  auto heartbeat = std::make_unique<Heartbeat>(std::move(meeting.heartbeat),
+                                               meeting.heartbeat_interval, meeting.now());
+  nccl::BegunCommunicator begun = Meet(meeting, *heartbeat);
   if (begun.communicator == nullptr) return {.reason = begun.reason};
   const int rank = meeting.rank;
   const int size = meeting.size;
   meeting.exchange = nullptr;  // the meeting is over; what they refer to may go
   meeting.give_up = nullptr;
-  auto group =
-      std::make_shared<NcclGroup>(std::move(meeting), std::move(begun.communicator),
-                                  NcclGroup::DeviceParts{.stream = std::move(stream.stream),
-                                                         .quiet = std::move(quiet.event),
-                                                         .lost = std::move(lost.flag)});
+  auto group = std::make_shared<NcclGroup>(
+      std::move(meeting), std::move(heartbeat), std::move(begun.communicator),
+      NcclGroup::DeviceParts{.stream = std::move(stream.stream),
+                             .quiet = std::move(quiet.event),
+                             .lost = std::move(lost.flag)});
   return {.transport = std::make_unique<NcclTransport>(rank, size, std::move(group))};
 }
 

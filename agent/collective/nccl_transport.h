@@ -48,8 +48,8 @@ struct NcclMeeting {
   // A transport of the same members for what is not on the device: barriers, and buffers of the
   // host's memory.
   std::unique_ptr<Transport> signals = nullptr;
-  // A further one, by which members learn that another has left or has died; NCCL does not tell.
-  // Barriers follow one another on it. Null: nobody tells.
+  // A further one, by which members learn that another has left or has died, while they meet, too;
+  // NCCL does not tell. Barriers follow one another on it. Null: nobody tells.
   std::unique_ptr<Transport> heartbeat = nullptr;
 
   // Called at most once, from a thread of the transport, when NCCL did not end within abort_limit

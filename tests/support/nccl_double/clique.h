@@ -103,6 +103,7 @@ struct World {
   std::map<std::string, int> calls{};
   std::map<std::string, Fault> faults{};
   std::set<int> stalled{};
+  std::set<int> hangs_in_abort{};
   std::map<int, int> slow{};
   bool tears = false;
   std::set<int> does_not_register{};

@@ -29,7 +29,12 @@ class Call {
     const auto fault = world.faults.find(function);
     if (fault == world.faults.end() || fault->second.at != count) return;
     error_ = fault->second.error;
-    if (!fault->second.hangs) return;
+    if (fault->second.hangs) Hang();
+  }
+
+  // Until Release.
+  void Hang() {
+    World& world = TheWorld();
     ++world.hanging;
     world.changed.notify_all();
     world.changed.wait(lock_, [&world, since = world.releases] { return world.releases > since; });
@@ -251,7 +256,8 @@ ncclResult_t ncclCommAbort(ncclComm_t communicator) {
   Call call("ncclCommAbort");
   Member* const member = call.MemberOf(communicator, "ncclCommAbort");
   if (member == nullptr) return ncclInvalidArgument;
-  member->aborted = true;
+  if (TheWorld().hangs_in_abort.contains(member->rank)) call.Hang();
+  member->aborted = call.error() == ncclSuccess;
   member->registrations.clear();  // as NCCL does
   member->unqueued.clear();
   call.MeetInAbort();
@@ -376,6 +382,7 @@ void Reset() {
   world.calls.clear();
   world.faults.clear();
   world.stalled.clear();
+  world.hangs_in_abort.clear();
   world.slow.clear();
   world.tears = false;
   world.does_not_register.clear();
@@ -399,6 +406,11 @@ void HangCall(const std::string& function, int nth) {
   World& world = TheWorld();
   const std::lock_guard lock(world.mutex);
   world.faults[function] = {.at = world.calls[function] + nth, .hangs = true};
+}
+
+void HangAbort(int rank) {
+  const std::lock_guard lock(TheWorld().mutex);
+  TheWorld().hangs_in_abort.insert(rank);
 }
 
 void MeetInAbort(int count) {
@@ -444,6 +456,7 @@ void Release() {
   const std::lock_guard lock(world.mutex);
   ++world.releases;
   world.stalled.clear();
+  world.hangs_in_abort.clear();
   world.changed.notify_all();
 }
 

@@ -16,11 +16,14 @@ void Reset();
 void SetVersion(int version);
 
 // Lets the nth call of `function` from now, by whichever member, counted from 1, fail with `error`
-// and do nothing.
+// and do nothing. An abort that fails frees the communicator and leaves running what runs.
 void FailCall(const std::string& function, int nth, ncclResult_t error);
 
 // Lets it hang, in the call, until Release.
 void HangCall(const std::string& function, int nth);
+
+// Lets an abort of that rank hang, in the call, until Release.
+void HangAbort(int rank);
 
 // From now on an abort ends only when that many have begun, as one may wait for another's kernels.
 void MeetInAbort(int count);

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <ostream>
 #include <string>
 #include <thread>
@@ -78,6 +77,7 @@ void StayAway(NcclMeeting& meeting) {
 TEST_F(NcclFaultsTest, AMeetingThatIsGivenUpEndsWithItsReason) {
   std::atomic<int> asked = 0;
   Connect(3, [&](NcclMeeting& meeting) {
+    meeting.heartbeat = nullptr;
     if (meeting.rank == 2) return StayAway(meeting);
     meeting.give_up = [&] { return ++asked < 20 ? "" : "told to stop"; };
   });
@@ -88,8 +88,38 @@ TEST_F(NcclFaultsTest, AMeetingThatIsGivenUpEndsWithItsReason) {
   ExpectNothingButAborts(2);
 }
 
+TEST_F(NcclFaultsTest, AMemberThatDiesWhileTheyMeetEndsTheMeetingForAll) {
+  Connect(3, [](NcclMeeting& meeting) {
+    if (meeting.rank == 2) StayAway(meeting);
+  });
+
+  EXPECT_THAT(reason(0), HasSubstr("a member has left"));
+  EXPECT_THAT(reason(1), HasSubstr("a member has left"));
+  ExpectNothingButAborts(2);
+}
+
+// At once, and none waits for the other's: each of the two aborts ends when both have begun.
+TEST_F(NcclFaultsTest, AMeetingThatOneGivesUpIsAbortedByAll) {
+  nccl_double::MeetInAbort(2);
+  const auto begun = [] { return nccl_double::Calls("ncclCommInitRankConfig") == 2; };
+  const auto over = [] { return nccl_double::Calls("ncclCommAbort") == 2; };
+  Connect(3, [&](NcclMeeting& meeting) {
+    if (meeting.rank == 0) meeting.give_up = [&] { return begun() ? "told to stop" : ""; };
+    if (meeting.rank != 2) return;
+    meeting.exchange = [&, exchange = meeting.exchange](const std::string& own) {
+      exchange(own);
+      EXPECT_TRUE(Eventually(over));
+      return std::vector<std::string>();
+    };
+  });
+
+  EXPECT_EQ(reason(0), "told to stop");
+  EXPECT_THAT(reason(1), AllOf(HasSubstr("a member has left"), HasSubstr("told to stop")));
+}
+
 TEST_F(NcclFaultsTest, AMemberThatNeverComesEndsTheInitByItsLimit) {
   Connect(3, [&](NcclMeeting& meeting) {
+    meeting.heartbeat = nullptr;
     if (meeting.rank == 2) return StayAway(meeting);
     meeting.give_up = [&] {
       clock_.Advance(Seconds(100));
@@ -299,6 +329,7 @@ INSTANTIATE_TEST_SUITE_P(Either, ConnectBadCallTest,
 TEST_F(NcclFaultsTest, AnErrorOfTheInitEndsTheMeeting) {
   nccl_double::FailCall("ncclCommInitRankConfig", 1, ncclInternalError);
   Connect(2, [&](NcclMeeting& meeting) {
+    meeting.heartbeat = nullptr;
     meeting.give_up = [&] {
       clock_.Advance(Seconds(100));
       return "";
@@ -384,71 +415,6 @@ TEST_F(NcclFaultsTest, APeerThatStartsNoExchangeIsNamed) {
   }));
   EXPECT_FALSE(member(2).awaiting().collective);
   member(1).Abort("told to stop");
-}
-
-// What a transport said that the process has to end for, and how often.
-struct Verdict {
-  std::mutex mutex = {};
-  std::vector<std::string> reasons = {};
-
-  std::vector<std::string> Get() {
-    const std::lock_guard lock(mutex);
-    return reasons;
-  }
-  std::function<void(const std::string&)> Taker() {
-    return [this](const std::string& reason) {
-      const std::lock_guard lock(mutex);
-      reasons.push_back(reason);
-    };
-  }
-};
-
-class NcclHangTest : public NcclFaultsTest, public ::testing::WithParamInterface<const char*> {};
-
-TEST_P(NcclHangTest, ACallThatHangsMeansThatTheProcessHasToEnd) {
-  Verdict verdict;
-  Connect(2, [&](NcclMeeting& meeting) {
-    meeting.heartbeat = nullptr;
-    meeting.abort_limit = Seconds(0.05);
-    meeting.must_end = verdict.Taker();
-  });
-  nccl_double::HangCall(GetParam(), 1);
-  const DeviceFloats a({1.0f});
-  const auto handle = member(0).StartAllReduceSum(a.span());
-  EXPECT_TRUE(Eventually([] { return nccl_double::Calls("ncclAllReduce") == 1; }));
-
-  member(0).Abort("told to stop");
-
-  const Completion completion = handle->Wait();
-  EXPECT_EQ(completion.progress, Progress::kFailed);
-  EXPECT_THAT(completion.reason,
-              AllOf(HasSubstr("told to stop"), HasSubstr("the process has to end")));
-  EXPECT_EQ(verdict.Get(), std::vector<std::string>{completion.reason});
-  Leave(0);  // does not wait for what hangs
-  EXPECT_EQ(nccl_double::Hanging(), 1);
-  nccl_double::Release();
-  EXPECT_TRUE(Eventually([] { return nccl_double::Communicators() == 1; }));
-}
-
-INSTANTIATE_TEST_SUITE_P(Calls, NcclHangTest, ::testing::Values("ncclAllReduce", "ncclCommAbort"));
-
-TEST_F(NcclFaultsTest, AnAbortThatHangsHoldsUpNoOther) {
-  Verdict verdict;
-  Connect(2, [&](NcclMeeting& meeting) {
-    meeting.abort_limit = Seconds(meeting.rank == 0 ? 0.05 : 60);
-    meeting.must_end = verdict.Taker();
-  });
-  nccl_double::HangCall("ncclCommAbort", 1);
-
-  member(0).Abort("told to stop");
-  EXPECT_TRUE(Eventually([] { return nccl_double::Hanging() == 1; }));
-  member(1).Abort("told to stop");
-
-  EXPECT_EQ(member(1).StartBarrier()->Wait().reason, "told to stop");
-  EXPECT_THAT(member(0).StartBarrier()->Wait().reason, HasSubstr("the process has to end"));
-  EXPECT_EQ(verdict.Get().size(), 1u);
-  Leave(0);
-  nccl_double::Release();
 }
 
 TEST_F(NcclFaultsTest, AMemberThatLeavesFailsWhatTheOthersStartLater) {
