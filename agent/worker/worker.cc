@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <numeric>
 #include <type_traits>
 #include <utility>
@@ -20,6 +19,7 @@
 #include "agent/worker/checkpoint_copies.h"
 #include "agent/worker/checkpoint_file.h"
 #include "agent/worker/clock.h"
+#include "agent/worker/end_at_once.h"
 #include "agent/worker/evaluation.h"
 #include "agent/worker/result_files.h"
 #include "base/check.h"
@@ -31,7 +31,7 @@ namespace tactus::worker {
 namespace {
 
 constexpr Duration kFlushLimit = std::chrono::seconds(30);
-constexpr int kExitHung = 70;  // EX_SOFTWARE of sysexits.h
+
 std::uint64_t Fnv1a(std::span<const float> values) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   for (const std::byte byte : std::as_bytes(values)) {
@@ -80,13 +80,6 @@ life::Failure InGroup(const absl::Status& status) {
   life::Failure failure = FailureOf(status);
   failure.of_group = absl::IsUnavailable(status);
   return failure;
-}
-
-// For when a device may still write to memory that is about to be freed. The agent sees the process
-// end and reports the group lost.
-void EndAtOnce(const std::string& reason) {
-  std::cerr << "tactus-worker: " << reason << std::endl;
-  std::_Exit(kExitHung);
 }
 
 // As Ready has it.
