@@ -89,15 +89,6 @@ TEST(ExchangeTest, EachHearsOfEverybodysBits) {
 
 // ---- Of engines that train
 
-HashedParameters HashOf(const Survivor& member) {
-  HashedParameters own;
-  for (const float value : member.parameters()) {
-    own.hash = own.hash * 1099511628211u + std::bit_cast<std::uint32_t>(value);
-    own.finite = own.finite && std::isfinite(value);
-  }
-  return own;
-}
-
 struct Found {
   std::uint64_t rounds = 0;
   Comparison comparison{};
@@ -147,7 +138,7 @@ class Comparing {
   }
 
   void Compare(RoundEngine& engine, std::size_t rank) {
-    engine.Compare(HashOf(*members_[rank]));
+    engine.Compare(members_[rank]->Hash());
     if (rank == 0) ++comparisons_;
     if (auto comparison = engine.TakeComparison()) {
       found_[rank].push_back({.rounds = engine.rounds(), .comparison = *comparison});

@@ -16,13 +16,13 @@
 #include "agent/engine/round_engine.h"
 #include "gtest/gtest.h"
 #include "tests/agent/engine/encodings.h"
+#include "tests/agent/engine/failing_transport.h"
 #include "tests/agent/engine/survivor.h"
 #include "tests/agent/engine/survivors.h"
 
 namespace tactus::engine {
 namespace {
 
-using collective::Collective;
 using collective::Transport;
 using policies::Aggregation;
 using policies::Plan;
@@ -266,25 +266,6 @@ TEST_P(TakeOverTest, WhoHasFewerRoundsTakesAllOfTheStateOfWhoHasTheMost) {
   EXPECT_EQ(all_[0].State(), all_[1].State());
   EXPECT_EQ(all_[0].member().optimizers_differ, all_[1].member().optimizers_differ);
 }
-
-// Fails from its nth collective on, and takes the group along.
-class FailingTransport : public Transport {
- public:
-  FailingTransport(std::unique_ptr<Transport> inner, int collectives)
-      : inner_(std::move(inner)), left_(collectives) {}
-
-  int rank() const override { return inner_->rank(); }
-  int size() const override { return inner_->size(); }
-  std::unique_ptr<Collective> Start(const collective::Operation& operation) override {
-    if (left_-- == 0) inner_->Abort("enough");
-    return inner_->Start(operation);
-  }
-  void Abort(const std::string& reason) override { inner_->Abort(reason); }
-
- private:
-  const std::unique_ptr<Transport> inner_;
-  int left_;
-};
 
 TEST_P(TakeOverTest, OneThatFailsHalfWayLeavesWhatWasThere) {
   for (int collectives = 0;; ++collectives) {

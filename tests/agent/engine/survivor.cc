@@ -1,7 +1,9 @@
 #include "tests/agent/engine/survivor.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <span>
 #include <utility>
@@ -121,12 +123,29 @@ void Survivor::AddLoss(double loss) {
 
 std::vector<float> Survivor::parameters() const { return Read(*device_, parameters_.span()); }
 
+HashedParameters Survivor::Hash() const {
+  HashedParameters own;
+  for (const float value : parameters()) {
+    own.hash = own.hash * 1099511628211u + std::bit_cast<std::uint32_t>(value);
+    own.finite = own.finite && std::isfinite(value);
+  }
+  return own;
+}
+
 EngineState Survivor::State() {
   EngineState state;
   member_->CopyState(state);
   state.train_time = {};
   state.residuals.clear();
   return state;
+}
+
+std::vector<std::uint64_t> TimesUsed(const std::vector<Survivor*>& members, std::size_t samples) {
+  std::vector<std::uint64_t> times(samples);
+  for (const Survivor* const each : members) {
+    for (const std::uint64_t sample : each->used()) ++times[sample];
+  }
+  return times;
 }
 
 }  // namespace tactus::engine

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "agent/collective/transport.h"
+#include "agent/engine/comparison.h"
 #include "agent/engine/round_engine.h"
 #include "cuda/device.h"
 
@@ -43,6 +44,7 @@ class Survivor {
   Member& member() { return *member_; }
   cuda::Device& device() { return *device_; }
   std::vector<float> parameters() const;
+  HashedParameters Hash() const;
   void SetParameters(float value) { device_->Fill(value, parameters_.span()); }
   // To those of the running round.
   void AddLoss(double loss);
@@ -72,6 +74,9 @@ class Survivor {
   std::vector<policies::Report> reports_;
   std::string reason_;
 };
+
+// How often each sample of the data was used in rounds that were applied.
+std::vector<std::uint64_t> TimesUsed(const std::vector<Survivor*>& members, std::size_t samples);
 
 // The clock of the member whose thread this is; each call takes it a millisecond on.
 Instant SurvivorTime();
