@@ -153,12 +153,4 @@ void ExpectAlike(const std::vector<Survivor*>& members) {
   }
 }
 
-std::vector<std::uint64_t> TimesUsed(const std::vector<Survivor*>& members, std::uint64_t samples) {
-  std::vector<std::uint64_t> times(samples);
-  for (const Survivor* const each : members) {
-    for (const std::uint64_t sample : each->used()) ++times[sample];
-  }
-  return times;
-}
-
 }  // namespace tactus::engine

@@ -65,7 +65,4 @@ void TrainTorn(std::vector<Survivor*>& members, Stage stage, const Tear& tear);
 // They hold the same, and nobody has a window under way.
 void ExpectAlike(const std::vector<Survivor*>& members);
 
-// How often each of so many samples was used in applied rounds.
-std::vector<std::uint64_t> TimesUsed(const std::vector<Survivor*>& members, std::uint64_t samples);
-
 }  // namespace tactus::engine
