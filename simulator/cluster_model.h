@@ -102,9 +102,12 @@ struct Fault {
   double for_seconds =
       0;               // 0: for ever; a second for crashes of agent and coordinator and kWrongStore
   std::string host{};  // of the first three, kAgentCrash, kPartition, kLeave
-  std::string device{};       // kWorkerCrash, kPause, kSlowDown, kBitFlip
-  std::string peer{};         // kPartition: a host, or "coordinator"
-  bool one_way = false;       // kPartition
+  std::string device{};  // kWorkerCrash, kPause, kSlowDown, kBitFlip
+  std::string peer{};    // kPartition: a host, or "coordinator"
+  bool one_way = false;  // kPartition
+  // kPartition between hosts, of random scenarios: members of groups lose their connections across
+  // it as it begins. Else they wait for its end.
+  bool breaks = false;
   double factor = 1;          // kSlowDown, >= 1
   double within_seconds = 0;  // kLeave, > 0
   std::size_t element = 0;    // kBitFlip: of the parameters

@@ -115,8 +115,28 @@ void Group::Start(int rank, Part& part) {
 
 // The first to leave is the one whose connections the others see closed.
 std::vector<int> Group::FailedFor(int rank) const {
-  const bool over = failed_at_ <= scheduler_.now();
-  return over && left_ && *left_ != rank ? std::vector<int>{*left_} : std::vector<int>();
+  if (failed_at_ > scheduler_.now()) return {};
+  std::vector<int> failed;
+  for (const auto& [one, other] : broken_) {
+    if (one == rank) failed.push_back(other);
+  }
+  if (failed.empty() && left_ && *left_ != rank) failed.push_back(*left_);
+  return failed;
+}
+
+void Group::Break(std::size_t from, std::size_t to) {
+  const auto joined_on = [this](int rank, std::size_t host) {
+    const Member& member = MemberOf(rank);
+    return places_.hosts[static_cast<std::size_t>(rank)] == host && member.process != nullptr &&
+           !member.gone;
+  };
+  const std::size_t before = broken_.size();
+  for (const int one : everybody_) {
+    for (const int other : everybody_) {
+      if (joined_on(one, from) && joined_on(other, to)) broken_.emplace(one, other);
+    }
+  }
+  if (broken_.size() > before) Fail("a connection was lost");
 }
 
 void Group::Leave(int rank) {

@@ -7,8 +7,10 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/collective/transport.h"
@@ -50,6 +52,10 @@ class Group {
   // The group is over for a reason that all learn of after kResetDelay, if it is not over by then.
   // Also before anybody has joined.
   void Fail(const std::string& reason);
+
+  // Connections from members on one host to those on another break: the first find that out. The
+  // group is over for all, and nobody has left it.
+  void Break(std::size_t from, std::size_t to);
 
   // What `elements` of a buffer weigh on the links. [bytes]
   double Weight(double elements) const { return elements * options_.bytes_per_element; }
@@ -111,12 +117,13 @@ class Group {
   const Places places_;
   const GroupOptions options_;
   std::vector<Member> members_;
-  std::vector<int> everybody_;  // all ranks
-  std::array<int, 2> pair_{};   // the two of an exchange
-  std::size_t gone_ = 0;        // members
-  std::optional<int> left_{};   // the first that did
-  std::size_t met_ = 0;         // members whose next collective is everybody's
-  std::vector<int> arrived_;    // at collectives that were not looked at yet
+  std::vector<int> everybody_;            // all ranks
+  std::array<int, 2> pair_{};             // the two of an exchange
+  std::size_t gone_ = 0;                  // members
+  std::optional<int> left_{};             // the first that did
+  std::set<std::pair<int, int>> broken_;  // who lost the connection to whom
+  std::size_t met_ = 0;                   // members whose next collective is everybody's
+  std::vector<int> arrived_;              // at collectives that were not looked at yet
   // Of the collective that is computed, by place among its ranks.
   std::vector<Part*> parts_;
   std::vector<Instant> times_;

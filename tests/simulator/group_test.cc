@@ -112,6 +112,25 @@ TEST_F(GroupTest, AMemberThatLeavesEndsTheGroupForWhomWaitsAndWhomComes) {
   ExpectFailed(2, At(5), "a member left the group");
 }
 
+TEST_F(GroupTest, AConnectionThatBreaksEndsTheGroupForAllAndIsTheOnesWhoFindIt) {
+  std::vector<std::vector<int>> failed(3);
+  body_ = [&](std::size_t i) {
+    const collective::Completion completion = transports_[i]->StartAllReduceSum(values_[i])->Wait();
+    failed[i] = transports_[i]->failed();
+    return completion;
+  };
+  scheduler_.At(At(2), [this] { group_->Break(1, 0); });
+
+  Run({0, 0, 10});
+
+  for (const std::size_t i : {0, 1}) {
+    ExpectFailed(i, At(2) + Group::kResetDelay, "a connection was lost");
+  }
+  ExpectFailed(2, At(10), "a connection was lost");
+  EXPECT_EQ(failed[0], std::vector<int>());
+  EXPECT_EQ(failed[1], std::vector<int>{0});
+}
+
 TEST_F(GroupTest, AMemberIsMissedWhenTheNextCollectiveBegins) {
   LeaveAt(2, 1);
 
