@@ -336,8 +336,12 @@ void Agent::End(WorkerId worker, int signal) {
 }
 
 void Agent::OnSaid(WorkerId worker, const job::FromWorker& message) {
-  if (std::holds_alternative<job::FailedMessage>(message)) {
-    around_.checkers.OnHarm(workers_.at(worker).worker->order().job);
+  const JobId job = workers_.at(worker).worker->order().job;
+  const bool failed = std::holds_alternative<job::FailedMessage>(message);
+  if (failed) around_.checkers.OnHarm(job);
+  // It leaves its group.
+  if (failed || std::holds_alternative<job::FinishedMessage>(message)) {
+    around_.checkers.Disturb(job, around_.scheduler.now() + Checkers::kAftermath);
   }
   if (const auto* checkpointed = std::get_if<job::CheckpointedMessage>(&message)) {
     return KeepCheckpoint(worker, *checkpointed);

@@ -20,6 +20,11 @@ constexpr std::uint64_t kKnownRounds = 5;
 // Of a checkpoint's word on its way and of the records before it, and for an agent to dial again.
 constexpr Duration kOnTheWay = Seconds(5);
 
+// To go on after a kill takes so many of the longest rounds so far: the one that is under way where
+// a member finds out, the state that members take over, which weighs a few rounds' reductions, and
+// the next round.
+constexpr int kRoundsToGoOn = 8;
+
 std::string Name(const GroupKey& key) {
   return "job " + std::to_string(key.job.value) + " generation " + std::to_string(key.generation);
 }
@@ -45,6 +50,7 @@ void Checkers::OnBegun(const GroupKey& key, const std::string& checkpoint, Insta
   if (const auto regroup = regroups_.find(key); regroup != regroups_.end()) {
     return Continue(key, regroup->second, now);
   }
+  kills_.erase(key.job);
   if (!checkpoint.empty()) group.progress = checkpoints_.at(checkpoint);
 }
 
@@ -65,7 +71,69 @@ void Checkers::Continue(const GroupKey& key, const Regrouped& regrouped, Instant
               std::to_string(former->second.progress.rounds),
           now);
   }
-  groups_.at(key).progress = progress;
+  Group& group = groups_.at(key);
+  group.progress = progress;
+  group.former = former->second.former;  // that of those who have not taken over yet
+  const Kill* const kill = KillOf(key.job);
+  const bool known = former->second.rounds_ever >= kKnownRounds;
+  if (kill == nullptr || !known || regrouped.on_purpose || !regrouped.without_killed) return;
+  // Those who are left share the work of all.
+  const double more = std::max(1.0, static_cast<double>(former->second.size) /
+                                        static_cast<double>(std::max<std::size_t>(group.size, 1)));
+  const double longest = ToSeconds(former->second.longest_ever);
+  group.gap = Gap{.since = kill->at, .most = kill->most + Seconds(more * kRoundsToGoOn * longest)};
+}
+
+void Checkers::OnKilled(JobId job, WorkerId worker, Duration most, Instant now) {
+  Kill& kill = kills_[job];
+  kill.at = now;
+  kill.most = most;
+  kill.workers.insert(worker);
+}
+
+void Checkers::Disturb(JobId job, Instant until) {
+  Instant& disturbed = disturbed_jobs_.try_emplace(job, until).first->second;
+  disturbed = std::max(disturbed, until);
+}
+
+// Null: none that nothing else is wrong beside.
+const Checkers::Kill* Checkers::KillOf(JobId job) const {
+  const auto kill = kills_.find(job);
+  if (kill == kills_.end() || disturbed_until_ >= kill->second.at) return nullptr;
+  const auto disturbed = disturbed_jobs_.find(job);
+  const bool excused = disturbed != disturbed_jobs_.end() && disturbed->second >= kill->second.at;
+  return excused ? nullptr : &kill->second;
+}
+
+void Checkers::CheckSurvivors(const job::JobRecord& record, const Job& before, Instant now) {
+  const Kill* const kill = KillOf(record.id);
+  // Who is asked to leave its devices to another job leaves with a loss as well.
+  const bool wanted = std::ranges::any_of(jobs_, [&record](const auto& other) {
+    return other.first != record.id && !other.second.final;
+  });
+  if (kill == nullptr || wanted) return;
+  for (const WorkerId worker : before.members) {
+    const auto is_it = [worker](const job::MemberRecord& one) { return one.worker == worker; };
+    if (kill->workers.contains(worker) || std::ranges::any_of(record.members, is_it)) continue;
+    Break("job " + std::to_string(record.id.value) + ": regrouped without worker " +
+              std::to_string(worker.value) + ", to which nothing happened",
+          now);
+  }
+}
+
+// Before its first round is counted.
+void Checkers::CheckGap(const GroupKey& key, Group& group, Instant now) {
+  const std::optional<Gap> gap = std::exchange(group.gap, {});
+  if (!gap) return;
+  const Kill* const kill = KillOf(key.job);
+  const bool same = kill != nullptr && kill->at == gap->since;
+  if (same && now - gap->since > gap->most) {
+    Break(Name(key) + ": closed no round for " + std::to_string(ToSeconds(now - gap->since)) +
+              " s after a worker was killed, at most " + std::to_string(ToSeconds(gap->most)) +
+              " s may be",
+          now);
+  }
+  if (same) kills_.erase(key.job);
 }
 
 // Where rounds overlap, others may have closed one that this member has not.
@@ -123,6 +191,7 @@ void Checkers::OnRoundClosed(const GroupKey& key, const ClosedRound& closed, Ins
                 " was applied after the next group had begun",
             now);
     }
+    CheckGap(key, group, now);
     round.plan_version = closed.plan_version;
     CommitSamples(group, key, closed, now);
     if (group.rounds_closed > 0) {
@@ -130,6 +199,7 @@ void Checkers::OnRoundClosed(const GroupKey& key, const ClosedRound& closed, Ins
     }
     group.longest_ever = std::max(group.longest_ever, now - group.last_closed);
     ++group.rounds_closed;
+    ++group.rounds_ever;
     group.last_closed = now;
   }
   const std::string where = "round " + std::to_string(closed.round);
@@ -311,8 +381,16 @@ void Checkers::CheckRegroup(const job::JobRecord& record, const Job& before, Ins
   for (const job::LostMember& member : record.lost) {
     rounds = std::max(rounds, member.message.rounds);
   }
+  const bool on_purpose = record.resizes > before.resizes;
+  if (!on_purpose) CheckSurvivors(record, before, now);
+  const auto kill = kills_.find(record.id);
+  const auto killed = [&](const job::MemberRecord& one) {
+    return kill != kills_.end() && kill->second.workers.contains(one.worker);
+  };
   regroups_[{.job = record.id, .generation = record.generation}] = {
-      .rounds = rounds, .on_purpose = record.resizes > before.resizes};
+      .rounds = rounds,
+      .on_purpose = on_purpose,
+      .without_killed = std::ranges::none_of(record.members, killed)};
 }
 
 void Checkers::OnStored(const job::JobRecord& record) {

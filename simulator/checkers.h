@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -58,6 +59,8 @@ struct ClosedRound {
 //   - a group that goes on where another was lost has some of its members, in their order, and
 //     behind them who loaded beside it; it loses one round at most, and none where that was on
 //     purpose; nothing is applied in the former one any more
+//   - where nothing else is wrong, a group of which a worker is killed closes a round again within
+//     its budget, and where no other job may want devices, with all the others in their processes
 //   - generations of a job never go back, its revisions grow, a final state is final
 //   - every state and every decision has a reason
 //   - an attempt goes on from what one before it had done, and no further; a job that is not over
@@ -73,6 +76,9 @@ struct ClosedRound {
 // One thread.
 class Checkers {
  public:
+  // How long a disturbance shows after its end: who was away is found out, dials again, loads.
+  static constexpr Duration kAftermath = Seconds(60);
+
   // `now` of each call is virtual time; it grows.
 
   // A group of `size` members trains on `train_samples` samples.
@@ -103,6 +109,13 @@ class Checkers {
   // so to jobs that have workers there, or are to.
   void OnHarm(JobId job) { harmed_.insert(job); }
   void OnHostHarmed(const std::string& host) { harmed_hosts_.insert(host); }
+
+  // A worker that trains is killed, and others are left: `most` is what a group needs to go on, but
+  // for its rounds.
+  void OnKilled(JobId job, WorkerId worker, Duration most, Instant now);
+  // Until then a group, or those of the job, may go on later, or without somebody who lives.
+  void Disturb(Instant until) { disturbed_until_ = std::max(disturbed_until_, until); }
+  void Disturb(JobId job, Instant until);
 
   // The coordinator cannot be reached, or can be again.
   void OnCoordinatorAway(Instant now);
@@ -140,6 +153,11 @@ class Checkers {
     std::uint64_t epoch = 0;                  // the first that is not used up
     std::map<std::uint64_t, Epoch> epochs{};  // from that one on
   };
+  // Without rounds, after a kill.
+  struct Gap {
+    Instant since{};
+    Duration most{};
+  };
   struct Group {
     std::size_t size = 0;
     std::map<std::uint64_t, policies::Plan> plans{};  // by version
@@ -155,12 +173,14 @@ class Checkers {
     std::string end{};                        // the last of these, after training; empty: none
     bool end_stored = false;                  // and on record
     bool lost = false;
-    bool continued = false;  // another one has begun where it was lost
+    bool continued = false;    // another one has begun where it was lost
+    std::optional<Gap> gap{};  // until its first round
     Instant last_closed{};
     Duration longest_round{};  // under the newest plan
     Duration longest_ever{};
     Instant excused_until{};
     std::uint64_t rounds_closed = 0;  // by some member, under the newest plan
+    std::uint64_t rounds_ever = 0;    // likewise, under all plans
   };
   struct Job {
     std::uint64_t generation = 0;
@@ -184,13 +204,27 @@ class Checkers {
   struct Regrouped {
     std::uint64_t rounds = 0;
     bool on_purpose = false;
+    bool without_killed = false;  // none of its members was killed before
   };
   void Continue(const GroupKey& key, const Regrouped& regrouped, Instant now);
+
+  // Workers that were killed since the job's last round.
+  struct Kill {
+    Instant at{};  // of the last one
+    Duration most{};
+    std::set<WorkerId> workers{};
+  };
+  const Kill* KillOf(JobId job) const;
+  void CheckSurvivors(const job::JobRecord& record, const Job& before, Instant now);
+  void CheckGap(const GroupKey& key, Group& group, Instant now);
 
   std::map<GroupKey, Group> groups_;
   std::map<GroupKey, Regrouped> regroups_;
   std::map<std::string, Progress> checkpoints_;
   std::map<JobId, Job> jobs_;
+  std::map<JobId, Kill> kills_;
+  std::map<JobId, Instant> disturbed_jobs_;  // until then
+  Instant disturbed_until_ = Instant::min();
   std::set<JobId> harmed_;
   std::set<std::string> harmed_hosts_;
   Instant excused_until_{};  // all of them

@@ -11,6 +11,14 @@ namespace {
 // How long who crashed stays away when nothing is said.
 constexpr Duration kAwayDefault = Seconds(1);
 
+// Messages one after the other from the end of a worker to its peers' next round: that it ended and
+// that they lost their group, the next one, their addresses, and all of these; and writes that
+// stand in their way.
+constexpr int kMessagesToRegroup = 4;
+constexpr int kWritesToRegroup = 4;
+// The jitter that one of them may have, in its means: more is one in 22,000.
+constexpr double kJitters = 10;
+
 }  // namespace
 
 FaultInjection::FaultInjection(const ClusterModel& cluster, FaultTargets targets)
@@ -23,6 +31,7 @@ void FaultInjection::Start() {
 }
 
 void FaultInjection::Happen(const Fault& fault) {
+  Disturb(fault);
   switch (fault.kind) {
     case Fault::Kind::kWorkerCrash:
       return CrashWorker(fault);
@@ -52,6 +61,14 @@ void FaultInjection::Happen(const Fault& fault) {
   }
 }
 
+// Longer than it lasts: who was away is found out, dials again, has to load.
+void FaultInjection::Disturb(const Fault& fault) {
+  if (fault.kind == Fault::Kind::kWorkerCrash) return;
+  const Instant end = EndOf(fault);
+  if (end == Instant::max()) return targets_.checkers.Disturb(end);
+  targets_.checkers.Disturb(end + Seconds(fault.within_seconds) + Checkers::kAftermath);
+}
+
 void FaultInjection::FlipBit(const Fault& fault) {
   Worker* worker = AgentOn(fault.host).WorkerOn(fault.device);
   if (worker == nullptr || !worker->training()) return;
@@ -62,7 +79,14 @@ void FaultInjection::FlipBit(const Fault& fault) {
 
 void FaultInjection::CrashWorker(const Fault& fault) {
   Agent& agent = AgentOn(fault.host);
-  happened_ += agent.WorkerOn(fault.device) != nullptr ? 1 : 0;
+  const Worker* const worker = agent.WorkerOn(fault.device);
+  happened_ += worker != nullptr ? 1 : 0;
+  // Streams that break are dialled a second later, again and again, and a worker is given two.
+  const bool streams_hold = cluster_.control.duplicate_share == 0;
+  if (worker != nullptr && worker->training() && streams_hold) {
+    const WorkerOrder& order = worker->order();
+    targets_.checkers.OnKilled(order.job, order.worker, TimeToRegroup(), targets_.scheduler.now());
+  }
   agent.KillWorker(fault.device);
 }
 
@@ -99,7 +123,9 @@ void FaultInjection::Partition(const Fault& fault) {
   targets_.checkers.OnHostHarmed(fault.host);
   targets_.checkers.OnHostHarmed(fault.peer);
   targets_.network.Block(host, peer, EndOf(fault));
+  if (fault.breaks) targets_.break_links(host, peer);
   if (!fault.one_way) targets_.network.Block(peer, host, EndOf(fault));
+  if (!fault.one_way && fault.breaks) targets_.break_links(peer, host);
   targets_.checkers.ExcuseAll(EndOf(fault));
 }
 
@@ -196,6 +222,13 @@ std::size_t FaultInjection::IndexOf(const std::string& host) const {
 Instant FaultInjection::EndOf(const Fault& fault) const {
   if (fault.for_seconds <= 0) return Instant::max();
   return targets_.scheduler.now() + Seconds(fault.for_seconds);
+}
+
+Duration FaultInjection::TimeToRegroup() const {
+  const ControlModel& control = cluster_.control;
+  const double message = control.delay_seconds + kJitters * control.jitter_seconds;
+  return Seconds(kMessagesToRegroup * message + kWritesToRegroup * control.persist_seconds) +
+         Group::kResetDelay;
 }
 
 void FaultInjection::AtEnd(const Fault& fault, std::function<void()> callback) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,9 @@ struct FaultTargets {
   Checkers& checkers;
   Coordinator& coordinator;
   std::vector<std::unique_ptr<Agent>>& agents;
+  // Connections of groups from one host to another break: who is on the first finds the others'
+  // closed.
+  std::function<void(std::size_t from, std::size_t to)> break_links;
 };
 
 // A state that lasts from the first of its causes to the last's end, however they overlap.
@@ -58,6 +62,7 @@ class FaultInjection {
   };
 
   void Happen(const Fault& fault);
+  void Disturb(const Fault& fault);
   void CrashWorker(const Fault& fault);
   void Pause(const Fault& fault);
   void SlowDown(const Fault& fault);
@@ -75,6 +80,7 @@ class FaultInjection {
   Agent& AgentOn(const std::string& host);
   std::size_t IndexOf(const std::string& host) const;
   Instant EndOf(const Fault& fault) const;
+  Duration TimeToRegroup() const;
   void AtEnd(const Fault& fault, std::function<void()> callback);
 
   const ClusterModel& cluster_;

@@ -298,6 +298,40 @@ void DrawLeaves(Dice& dice, ClusterModel& cluster) {
   }
 }
 
+// Between members of groups: messages that wait for its end, and connections that break.
+void DrawMeshCuts(Dice& dice, ClusterModel& cluster) {
+  if (cluster.hosts.size() < 2 || !dice.Chance(0.7)) return;
+  const std::size_t host = dice.Whole(0, cluster.hosts.size() - 1);
+  const std::size_t step = dice.Whole(1, cluster.hosts.size() - 1);
+  cluster.faults.push_back({.kind = Fault::Kind::kPartition,
+                            .at_seconds = dice.Between(0, kFaultsWithin),
+                            .for_seconds = dice.Scale(0.05, 1200),
+                            .host = cluster.hosts[host].name,
+                            .peer = cluster.hosts[(host + step) % cluster.hosts.size()].name,
+                            .one_way = dice.Chance(0.5),
+                            .breaks = dice.Chance(0.7)});
+}
+
+// Workers that are killed; in some scenarios nothing else goes wrong, so that nothing delays how
+// the others go on.
+void DrawKills(Dice& dice, Scenario& scenario) {
+  if (!dice.Chance(0.4)) return;
+  ClusterModel& cluster = scenario.cluster;
+  if (dice.Chance(0.3)) {
+    cluster.faults.clear();
+    cluster.control.duplicate_share = 0;
+    scenario.drains.clear();
+    scenario.device_faults.clear();
+  }
+  for (std::uint64_t kills = dice.Whole(1, 4); kills > 0; --kills) {
+    const HostModel& host = dice.Of(cluster.hosts);
+    cluster.faults.push_back({.kind = Fault::Kind::kWorkerCrash,
+                              .at_seconds = dice.Between(0, 2 * kFaultsWithin),
+                              .host = host.name,
+                              .device = dice.Of(host.devices).name});
+  }
+}
+
 // Of methods.
 void DrawVariants(Dice& dice, Scenario& scenario) {
   for (SimulatedJob& job : scenario.jobs) {
@@ -337,6 +371,10 @@ Scenario RandomScenario(std::uint64_t seed) {
   DrawCheckpoints(checkpoints, scenario);
   Dice leaves(Rng(seed).Fork("leaves"));
   DrawLeaves(leaves, cluster);
+  Dice mesh(Rng(seed).Fork("mesh cuts"));
+  DrawMeshCuts(mesh, cluster);
+  Dice kills(Rng(seed).Fork("kills"));
+  DrawKills(kills, scenario);
   Dice reverts(Rng(seed).Fork("reverts"));
   DrawReverts(reverts, scenario);
   Dice variants(Rng(seed).Fork("variants"));

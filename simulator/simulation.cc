@@ -76,7 +76,10 @@ World::World(Scenario scenario)
                                   .network = network_,
                                   .checkers = checkers_,
                                   .coordinator = coordinator_,
-                                  .agents = agents_}) {
+                                  .agents = agents_,
+                                  .break_links = [this](std::size_t from, std::size_t to) {
+                                    for (auto& [key, group] : groups_) group->Break(from, to);
+                                  }}) {
   TACTUS_CHECK(!scenario_.cluster.hosts.empty() && !scenario_.jobs.empty());
 }
 
@@ -140,7 +143,10 @@ void World::AddDrain(const HostDrain& drain) {
   TACTUS_CHECK(drain.until_seconds > drain.at_seconds);
   const Instant until = Instant{} + Seconds(drain.until_seconds);
   const job::NodeRecord drained{.name = drain.host, .cordoned = true, .draining = true};
-  scheduler_.At(Instant{} + Seconds(drain.at_seconds), [=, this] { Mark(drained, until); });
+  scheduler_.At(Instant{} + Seconds(drain.at_seconds), [=, this] {
+    checkers_.Disturb(until + Checkers::kAftermath);
+    Mark(drained, until);
+  });
   scheduler_.At(until, [=, this] { Mark({.name = drain.host}, Instant::max()); });
 }
 
@@ -152,8 +158,12 @@ void World::AddDeviceFault(const DeviceFault& fault) {
   const auto set = [agent = agent->get(), device = fault.device](const char* reason) {
     agent->SetFault(device, reason);
   };
-  scheduler_.At(Instant{} + Seconds(fault.at_seconds), [set] { set("broken"); });
-  scheduler_.At(Instant{} + Seconds(fault.until_seconds), [set] { set(""); });
+  const Instant until = Instant{} + Seconds(fault.until_seconds);
+  scheduler_.At(Instant{} + Seconds(fault.at_seconds), [=, this] {
+    checkers_.Disturb(until + Checkers::kAftermath);
+    set("broken");
+  });
+  scheduler_.At(until, [set] { set(""); });
 }
 
 // Until the job is durable: a coordinator may go away with what it accepted.
@@ -175,6 +185,7 @@ void World::Cancel(std::size_t index) {
   const bool known = job != coordinator_.durable().end();
   if (known && (job::IsFinal(job->second.state) || !job->second.cancel_reason.empty())) return;
   if (known) {
+    checkers_.Disturb(IdOf(index), scheduler_.now() + Checkers::kAftermath);
     coordinator_.Tell(job::JobCancelled{.job = IdOf(index),
                                         .reason = "cancelled by its user",
                                         .discard = scenario_.jobs[index].discard});
@@ -188,7 +199,10 @@ void World::Pause(std::size_t index) {
   const auto job = coordinator_.durable().find(IdOf(index));
   const bool known = job != coordinator_.durable().end();
   if (late || (known && (job::IsFinal(job->second.state) || IsPaused(job->second)))) return;
-  if (known) coordinator_.Tell(job::JobPaused{.job = IdOf(index)});
+  if (known) {
+    checkers_.Disturb(IdOf(index), scheduler_.now() + Checkers::kAftermath);
+    coordinator_.Tell(job::JobPaused{.job = IdOf(index)});
+  }
   scheduler_.After(kUserRetry, [this, index] { Pause(index); });
 }
 

@@ -243,8 +243,9 @@ class CheckersRegroupTest : public CheckersTest {
     for (const std::uint64_t worker : workers) record_.members.push_back({.worker = {worker}});
     record_.lost = {{.rank = 0, .message = {.generation = 1, .rounds = rounds}}};
     checkers_.OnActions(Persist(record_), At(1));
-    checkers_.OnGroup(kNext, workers.size(), 4);
-    checkers_.OnBegun(kNext, "", At(1));
+    const GroupKey next{.job = {1}, .generation = record_.generation};
+    checkers_.OnGroup(next, workers.size(), 4);
+    checkers_.OnBegun(next, "", At(1));
   }
 
   job::JobRecord record_{.id = {1}, .state_reason = "why", .revision = 1, .generation = 1};
@@ -267,6 +268,18 @@ TEST_F(CheckersRegroupTest, ARoundThatNobodyWhoIsLeftHasMayBeLost) {
   checkers_.OnRoundClosed(kNext, {.round = 1}, At(2));
 
   EXPECT_THAT(Broken(), IsEmpty());
+}
+
+// Those who have it leave before the others took it over.
+TEST_F(CheckersRegroupTest, ItMayBeLostWithAGroupThatClosedNone) {
+  Round(1, {1, 3});
+  Regroup({1, 3}, 2);
+  Regroup({3}, 1);
+  EXPECT_THAT(Broken(), IsEmpty());
+
+  Regroup({3}, 0);
+  EXPECT_THAT(Broken(), ElementsAre("job 1 generation 4: goes on from round 0, the group before "
+                                    "had 1"));
 }
 
 TEST_F(CheckersRegroupTest, TwoMayNot) {
@@ -316,6 +329,84 @@ TEST_F(CheckersRegroupTest, NothingIsAppliedInTheFormerAnyMore) {
 
   EXPECT_THAT(Broken(), ElementsAre("job 1 generation 1: round 1 was applied after the next group "
                                     "had begun"));
+}
+
+// ---- A worker is killed and nothing else is wrong
+
+class CheckersKillTest : public CheckersRegroupTest {
+ protected:
+  // Six rounds of a second; the second worker is killed a second later.
+  CheckersKillTest() {
+    for (std::uint64_t round = 1; round < 6; ++round) {
+      Round(round,
+            round % 2 == 0 ? std::vector<std::uint64_t>{2, 0} : std::vector<std::uint64_t>{1, 3});
+    }
+    checkers_.OnKilled({1}, {2}, Seconds(0.5), At(6));
+  }
+  // The next group's first round is closed then.
+  void CloseAt(double seconds) {
+    const std::vector<std::uint64_t> samples = {2, 0};
+    checkers_.OnSamples(kNext, {.round = 6, .epoch = 3, .indices = samples});
+    checkers_.OnRoundClosed(kNext, {.round = 6, .epoch = 3}, At(seconds));
+  }
+};
+
+TEST_F(CheckersKillTest, TheOthersGoOnWithinTheirBudget) {
+  Regroup({1, 3}, 6);
+  CloseAt(14.4);
+
+  EXPECT_THAT(Broken(), IsEmpty());
+}
+
+TEST_F(CheckersKillTest, MoreIsAViolation) {
+  Regroup({1, 3}, 6);
+  CloseAt(14.6);
+
+  EXPECT_THAT(Broken(), ElementsAre("job 1 generation 2: closed no round for 8.600000 s after a "
+                                    "worker was killed, at most 8.500000 s may be"));
+}
+
+TEST_F(CheckersKillTest, NoneOfThemIsLeftOut) {
+  Regroup({1}, 6);
+
+  EXPECT_THAT(Broken(),
+              ElementsAre("job 1: regrouped without worker 3, to which nothing happened"));
+}
+
+TEST_F(CheckersKillTest, WhoLeavesItsDevicesToAnotherJobMayBe) {
+  checkers_.OnActions(Persist({.id = {2},
+                               .state = job::JobState::kQueued,
+                               .state_reason = "needs 1 device",
+                               .revision = 1}),
+                      At(6));
+  Regroup({1}, 6);
+
+  EXPECT_THAT(Broken(), IsEmpty());
+}
+
+TEST_F(CheckersKillTest, WhatElseIsWrongExcuses) {
+  checkers_.Disturb(At(6.5));
+  Regroup({1}, 6);
+  CloseAt(100);
+
+  EXPECT_THAT(Broken(), IsEmpty());
+}
+
+TEST_F(CheckersKillTest, OfAnotherJobItDoesNot) {
+  checkers_.Disturb({2}, At(6.5));
+  checkers_.Disturb({1}, At(5.5));
+  Regroup({1}, 6);
+  CloseAt(100);
+
+  EXPECT_EQ(Broken().size(), 2u);
+}
+
+TEST_F(CheckersKillTest, AJobThatBeginsAnewHasNoBudget) {
+  checkers_.OnGroup(kNext, 2, 4);
+  checkers_.OnBegun(kNext, "", At(50));
+  checkers_.OnRoundClosed(kNext, {.round = 0}, At(100));
+
+  EXPECT_THAT(Broken(), IsEmpty());
 }
 
 TEST_F(CheckersTest, MembersMayNotHoldDifferentPlans) {

@@ -99,6 +99,61 @@ TEST_P(EndlessPartitionTest, LosesTheJobsGroupWhenTheLinkHadTimeToHeal) {
   }
 }
 
+// Of two hosts that lose each other.
+struct Cut {
+  Outcome outcome{};
+  job::JobRecord record{};
+  std::vector<job::GroupLostMessage> said{};
+};
+
+Cut SimulateCut(double seconds, bool one_way) {
+  Scenario scenario = TwoHosts();
+  Cut cut;
+  scenario.on_step = [&](const job::Event& event, Instant, const job::Actions& actions) {
+    const auto* said = std::get_if<job::WorkerSaid>(&event);
+    const auto* lost =
+        said == nullptr ? nullptr : std::get_if<job::GroupLostMessage>(&said->message);
+    if (lost != nullptr) cut.said.push_back(*lost);
+    for (const job::Action& action : actions) {
+      const auto* persist = std::get_if<job::PersistJob>(&action);
+      if (persist != nullptr) cut.record = persist->record;
+    }
+  };
+  cut.outcome = SimulateWith({{.kind = Kind::kPartition,
+                               .at_seconds = 10,
+                               .for_seconds = seconds,
+                               .host = "a",
+                               .peer = "b",
+                               .one_way = one_way,
+                               .breaks = true}},
+                             std::move(scenario));
+  return cut;
+}
+
+TEST(FaultInjectionTest, AConnectionThatBreaksCostsTheSameWorkersARegroup) {
+  for (const bool one_way : {true, false}) {
+    const Cut cut = SimulateCut(0.5, one_way);
+
+    EXPECT_EQ(cut.outcome.jobs[0].state, job::JobState::kSucceeded);
+    EXPECT_EQ(cut.record.regroups, 1u);
+    EXPECT_EQ(cut.record.attempts.size(), 1u);
+    ASSERT_EQ(cut.said.size(), 2u);
+    EXPECT_THAT(cut.said[0].blames, testing::ElementsAre(1u));
+    EXPECT_THAT(cut.said[1].blames, testing::ElementsAre(0u));
+    EXPECT_THAT(cut.outcome.violations, IsEmpty());
+  }
+}
+
+TEST(FaultInjectionTest, ALinkThatStaysCutHoldsUpTheNextGroupUntilItHasHealed) {
+  const Cut cut = SimulateCut(120, /*one_way=*/false);
+
+  EXPECT_EQ(cut.outcome.jobs[0].state, job::JobState::kSucceeded);
+  EXPECT_GT(cut.outcome.seconds, 130);
+  EXPECT_EQ(cut.record.regroups, 1u);
+  EXPECT_EQ(cut.record.attempts.size(), 1u);
+  EXPECT_THAT(cut.outcome.violations, IsEmpty());
+}
+
 TEST(FaultInjectionTest, AWorkerThatStandsStillForEverIsEndedAndTheJobGoesOn) {
   const Outcome outcome = SimulateWith(
       {{.kind = Kind::kPause, .at_seconds = 10, .host = "b", .device = "cpu:0"}}, TwoHosts());

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "simulator/simulation.h"
 
@@ -220,6 +221,58 @@ TEST(RandomScenarioCoverageTest, GroupsThatFallApartGoOn) {
   if (said > 0) {
     EXPECT_GE(regrouped.size(), 10u);
   }
+}
+
+// Of members that train together on the two hosts, or are killed while nothing else is wrong.
+TEST(RandomScenarioCoverageTest, GroupsAreCutAndWorkersKilled) {
+  int one_way = 0;
+  int both_ways = 0;
+  int broken = 0;  // connections, of members that live
+  int killed = 0;
+  int alone = 0;  // of these, where that is all that goes wrong
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    Scenario scenario = RandomScenario(seed);
+    std::vector<Fault> faults = scenario.cluster.faults;
+    const auto kills = [](const Fault& fault) { return fault.kind == Fault::Kind::kWorkerCrash; };
+    const bool nothing_else =
+        std::ranges::all_of(faults, kills) && scenario.cluster.control.duplicate_share == 0;
+    std::map<JobId, job::JobRecord> records;
+    const auto hit = [&](const Fault& fault) {
+      return std::ranges::any_of(records, [&](const auto& entry) {
+        const job::JobRecord& record = entry.second;
+        const auto on = [&](const std::string& host) {
+          return std::ranges::find(record.members, host, &job::MemberRecord::node) !=
+                 record.members.end();
+        };
+        const bool of_two = fault.kind == Fault::Kind::kPartition;
+        return record.state == job::JobState::kRunning && on(fault.host) &&
+               (!of_two || on(fault.peer));
+      });
+    };
+    scenario.on_step = [&](const job::Event&, Instant now, const job::Actions& actions) {
+      std::erase_if(faults, [&](const Fault& fault) {
+        if (Instant{} + Seconds(fault.at_seconds) > now) return false;
+        const bool cut = fault.kind == Fault::Kind::kPartition && hit(fault);
+        one_way += cut && fault.one_way;
+        both_ways += cut && !fault.one_way;
+        broken += cut && fault.breaks;
+        killed += kills(fault) && hit(fault);
+        alone += nothing_else && hit(fault);
+        return true;
+      });
+      for (const job::Action& action : actions) {
+        const auto* persist = std::get_if<job::PersistJob>(&action);
+        if (persist != nullptr) records[persist->record.id] = persist->record;
+      }
+    };
+    static_cast<void>(Simulate(std::move(scenario)));
+  }
+
+  EXPECT_GE(one_way, 10);
+  EXPECT_GE(both_ways, 10);
+  EXPECT_GE(broken, 10);
+  EXPECT_GE(killed, 10);
+  EXPECT_GE(alone, 5);
 }
 
 }  // namespace
