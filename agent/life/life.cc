@@ -82,10 +82,13 @@ std::optional<Failure> Life::AwaitGroup() {
   return Failure{.message = "the group's plan does not fit its size"};
 }
 
-// Who is asked to regroup awaits the next group already.
+// Who is asked to regroup awaits the next group already. Who has lost its group holds what a
+// checkpoint or a result would be of: a stop that was sent before that was heard of is of a group
+// that is no more, and the next one is asked anew.
 void Life::Note(const ToWorker& message) {
   const auto* stop = std::get_if<StopMessage>(&message);
-  left_ = left_ || (stop != nullptr && KindOf(*stop) != engine::StopKind::kRegroup);
+  const bool leaves = stop != nullptr && KindOf(*stop) != engine::StopKind::kRegroup;
+  left_ = left_ || (leaves && (stop->discard || !has_lost_));
   if (const auto* group = std::get_if<GroupMessage>(&message)) NoteGroup(*group);
 }
 
@@ -146,6 +149,7 @@ void Life::LeaveGroup(const Failure& failure) {
     for (const int rank : failed) lost.blames.push_back(static_cast<std::uint32_t>(rank));
   }
   lost.rounds = rounds_;
+  has_lost_ = true;
   met_.reset();
   world_.LeaveGroup();
   mail_.Send(lost);

@@ -95,6 +95,7 @@ class Life {
   std::uint64_t rounds_ = 0;                          // applied, when the last group was left
   std::unique_ptr<RunningCheckpoints> checkpoints_;   // null: none are taken
   bool left_ = false;                                 // asked to leave before training began
+  bool has_lost_ = false;                             // a group that it was in
 };
 
 }  // namespace tactus::life

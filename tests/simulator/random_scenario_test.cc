@@ -61,7 +61,7 @@ TEST(RandomScenarioCoverageTest, SeedsReachTheRareStates) {
   int taken = 0;     // checkpoints on the way
   int given_up = 0;  // that were damaged
 
-  for (std::uint64_t seed = 1; seed <= 250; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 450; ++seed) {
     Scenario scenario = RandomScenario(seed);
     scenario.on_step = [&](const job::Event& event, Instant, const job::Actions& actions) {
       const auto* marked = std::get_if<job::NodeMarked>(&event);
@@ -175,7 +175,7 @@ TEST(RandomScenarioCoverageTest, GroupsGrowAndShrinkAsTheyTrain) {
 TEST(RandomScenarioCoverageTest, SparesWaitAndTakeThePlacesOfWhoIsLost) {
   int waited = 0;
   int taken_in = 0;
-  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     Scenario scenario = RandomScenario(seed);
     std::map<JobId, job::JobRecord> records;
     scenario.on_step = [&](const job::Event&, Instant, const job::Actions& actions) {

@@ -68,9 +68,19 @@ TEST_F(RegroupedLifeTest, WhatIsSaidOfOlderGroupsIsLeftUnread) {
                            Contains("says finished model.pt (2 rounds completed)")));
 }
 
-TEST_F(RegroupedLifeTest, AskedToLeaveWithoutAGroupItGoesWithoutAWord) {
+// It was sent before anybody knew that the group is no more.
+TEST_F(RegroupedLifeTest, AskedToSuspendWithoutAGroupItAwaitsTheNext) {
   LoseGroupAfter(1);
-  world_.mail = {World::Group(), World::Peers(), StopMessage{.reason = "enough", .suspend = true}};
+  world_.mail = {World::Group(), World::Peers(), StopMessage{.reason = "enough", .suspend = true},
+                 World::NextGroup(4, 1), World::Peers(4)};
+
+  EXPECT_THAT(Run(), AllOf(Contains("go on"),
+                           Contains("says finished model.pt (2 rounds completed)")));
+}
+
+TEST_F(RegroupedLifeTest, AskedToDiscardWithoutAGroupItGoesWithoutAWord) {
+  LoseGroupAfter(1);
+  world_.mail = {World::Group(), World::Peers(), StopMessage{.reason = "enough", .discard = true}};
 
   EXPECT_EQ(Run().back(), "says lost 3 after 1: the group was lost: rank 0: gone");
   EXPECT_FALSE(failed_);
