@@ -8,6 +8,7 @@ import unittest
 from cluster import Cluster, Folder, processes_of, tiny_spec, wait_until
 
 ROUNDS = 700
+MANY_ROUNDS = 3 * ROUNDS  # more than are over before the last of several kills
 WORKERS = 4
 BATCH = 8  # of each
 
@@ -26,8 +27,8 @@ class RegroupTest(unittest.TestCase):
         self.folder.remove()
         self.assertEqual(left, [], "processes were left running")
 
-    def start(self, least=2, **more):
-        spec = {**tiny_spec(self.folder.corpus(400000), rounds=ROUNDS), **more}
+    def start(self, least=2, rounds=ROUNDS, **more):
+        spec = {**tiny_spec(self.folder.corpus(400000), rounds=rounds), **more}
         spec["workers"] = {"min": least, "max": WORKERS}
         job = self.cluster.submit(spec)
         self.trains_beyond(job, 50)
@@ -39,11 +40,11 @@ class RegroupTest(unittest.TestCase):
     def trains_beyond(self, job, rounds):
         wait_until(lambda: self.rounds(job) > rounds, 60, f"it trains beyond round {rounds}")
 
-    def ended(self, job, regroups):
+    def ended(self, job, regroups, rounds=ROUNDS):
         """The job, which ended well, in one attempt, and after so many regroups."""
         done = self.cluster.wait(job, ["SUCCEEDED", "FAILED"], 240)
         self.assertEqual(done["state"], "JOB_STATE_SUCCEEDED", done.get("state_reason"))
-        self.assertEqual(int(done["result"]["rounds"]), ROUNDS)
+        self.assertEqual(int(done["result"]["rounds"]), rounds)
         self.assertEqual(len(done["attempts"]), 1)
         self.assertEqual(int(done["regroups"]), regroups)
         return done
@@ -78,13 +79,13 @@ class RegroupTest(unittest.TestCase):
         self.assertEqual(numbers[-1], ROUNDS - 1)
 
     def test_one_after_the_other_down_to_one(self):
-        job = self.start(least=1)
+        job = self.start(least=1, rounds=MANY_ROUNDS)
         for regroups in range(1, WORKERS):
             survivors = self.kill_one_of(self.cluster.workers())
             wait_until(lambda: int(self.cluster.job(job).get("regroups", 0)) == regroups, 30, f"{regroups} regroups")
             self.trains_beyond(job, self.rounds(job) + 20)
             self.assertEqual(sorted(self.cluster.workers()), sorted(survivors))
-        self.ended(job, WORKERS - 1)
+        self.ended(job, WORKERS - 1, MANY_ROUNDS)
 
     def test_a_node_and_its_workers_are_lost(self):
         job = self.start()

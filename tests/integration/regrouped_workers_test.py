@@ -213,13 +213,16 @@ class RegroupedWorkersTest(unittest.TestCase):
         self.assertLess(time.monotonic() - began, 10, "they did not wait until connecting timed out")
         self.check_end(group)
 
-    def test_one_that_is_stopped_without_a_group_ends(self):
+    def test_one_that_is_stopped_without_a_group_ends_where_nothing_is_to_be_kept(self):
         group = self.start(2)
         self.form(group, 1)
         group[0].await_round(5)
         group[1].kill()
         self.await_loss(group[:1], 1)
-        group[0].say({"stop": {"reason": "enough", "suspend": True}})
+        group[0].say({"stop": {"reason": "enough", "suspend": True}})  # of the group that is no more
+        with self.assertRaises(subprocess.TimeoutExpired):
+            group[0].process.wait(1)
+        group[0].say({"stop": {"reason": "enough", "discard": True}})
         self.assertEqual(group[0].process.wait(WITHIN), 0)
 
     def test_one_group_after_the_other_of_the_same_members_trains_as_one(self):
