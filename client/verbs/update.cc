@@ -117,7 +117,8 @@ class UpdateVerb : public Verb {
     AddJob(verb, &command_.name);
     AddRepeated(verb, "--set", &set_,
                 "Replace a value: --set spec.stop.epochs=5; stop, validation, policies and bounds "
-                "of adapt, the learning rate, retries, hold, workers.min, workers.max and workers.spares may "
+                "of adapt, the learning rate, retries, hold, workers.min, workers.max and "
+                "workers.spares may "
                 "change");
     AddRepeated(verb, "--label", &labels_,
                 "Set a label, or remove one: --label team=vision, team-");
