@@ -31,11 +31,6 @@ std::optional<Mismatch> OddOneOf(const std::vector<std::uint64_t>& values) {
                   .expected = values[reference]};
 }
 
-// Of what it says as a program; 0: it is none.
-std::uint64_t HashOf(const std::optional<ReadyMessage>& ready) {
-  return ready && ready->program ? ready->program->hash : 0;
-}
-
 template <typename T>
 bool AllSet(const std::vector<std::optional<T>>& items) {
   return std::ranges::all_of(items, [](const auto& item) { return item.has_value(); });
@@ -51,6 +46,10 @@ std::vector<std::uint32_t> Unset(const std::vector<std::optional<T>>& items) {
 }
 
 }  // namespace
+
+std::uint64_t ProgramHash(const ReadyMessage& ready) {
+  return ready.program ? ready.program->hash : 0;
+}
 
 std::string WordsOf(const Mismatch& mismatch, const std::vector<MemberRecord>& members) {
   if (!mismatch.is_count) {
@@ -90,7 +89,7 @@ std::optional<Mismatch> GroupFormation::FindMismatch() const {
     }
   }
   std::vector<std::uint64_t> programs;
-  for (const auto& ready : ready_) programs.push_back(HashOf(ready));
+  for (const auto& ready : ready_) programs.push_back(ready ? ProgramHash(*ready) : 0);
   std::optional<Mismatch> odd = OddOneOf(programs);
   if (odd) {
     odd->noun = "parameters, or another optimizer, seed, batch size, clipping or end,";

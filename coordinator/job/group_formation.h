@@ -23,6 +23,9 @@ inline constexpr std::array<LoadedCount, 3> kLoadedCounts = {
      {&ReadyMessage::train_samples, "training samples", "data"},
      {&ReadyMessage::validation_samples, "validation samples", "data"}}};
 
+// What a worker says that it is as a program; 0: it is none.
+std::uint64_t ProgramHash(const ReadyMessage& ready);
+
 // A member that loaded something else than the rest.
 struct Mismatch {
   std::uint32_t rank = 0;       // the odd one

@@ -113,8 +113,7 @@ std::string OddLoadWords(const ReadyMessage& ready, const ReadyMessage& group) {
     return "has " + std::to_string(found) + " " + count.noun + ", the group has " +
            std::to_string(expected);
   }
-  const auto hash_of = [](const ReadyMessage& one) { return one.program ? one.program->hash : 0; };
-  if (hash_of(ready) != hash_of(group)) return "is another program than the group's";
+  if (ProgramHash(ready) != ProgramHash(group)) return "is another program than the group's";
   for (const std::string& name : group.encodings) {
     const bool known = std::ranges::find(ready.encodings, name) != ready.encodings.end();
     if (!known) return "does not know the encoding " + name + ", which the group does";

@@ -15,31 +15,12 @@ using testing::SizeIs;
 
 // A job of at most three workers, which has them: 1 and 2 on node a compute 100 samples a second,
 // 3 on node b 50. Node c has two more devices.
-class JobSparesTest : public JobRegroupTest {
+class JobSparesTest : public JobResizeTest {
  protected:
   JobSparesTest()
-      : JobRegroupTest(Job(
+      : JobResizeTest(Job(
             1, {.workers_min = 2, .workers_max = 3, .spares = 1, .priority = 0, .retries = 0})) {}
 
-  Actions Grow() {
-    rig_.Step(Join("c", 2));
-    return Wait(5);
-  }
-  Actions SayReady(std::uint64_t worker, double speed) {
-    ReadyMessage ready = Ready();
-    ready.samples_per_second = speed;
-    return rig_.Step(Said(worker, ready));
-  }
-  Actions Leave(std::uint64_t rounds) {
-    Actions last;
-    for (const WorkerId worker : Members()) {
-      last = rig_.Step(Said(worker.value, GroupLostMessage{.generation = record().generation,
-                                                           .rounds = rounds,
-                                                           .reason = "asked to",
-                                                           .planned = true}));
-    }
-    return last;
-  }
   // It takes 32 samples in 32 s from now on.
   void BecomeSlow(std::uint32_t slow) {
     for (std::uint64_t round = 1; round < 30; ++round) {
@@ -51,11 +32,6 @@ class JobSparesTest : public JobRegroupTest {
         rig_.Step(Said(rank + 1, report));
       }
     }
-  }
-  std::vector<WorkerId> Joiners() const {
-    std::vector<WorkerId> workers;
-    for (const MemberRecord& joiner : record().joiners) workers.push_back(joiner.worker);
-    return workers;
   }
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "tests/coordinator/job/regroup_fixture.h"
@@ -14,14 +15,20 @@ inline constexpr const char* kJoin = "worker 4 on node c, worker 5 on node c joi
 class JobResizeTest : public JobRegroupTest {
  protected:
   explicit JobResizeTest(std::uint32_t least = 1)
-      : JobRegroupTest(Job(1, {.workers_min = least, .workers_max = 5, .retries = 0})) {}
+      : JobResizeTest(Job(1, {.workers_min = least, .workers_max = 5, .retries = 0})) {}
+  explicit JobResizeTest(JobRecord job) : JobRegroupTest(std::move(job)) {}
 
   // A node c of two devices, on which workers 4 and 5 load.
   Actions Grow() {
     rig_.Step(Join("c", 2));
     return Wait(5);
   }
-  Actions SayReady(std::uint64_t worker) { return rig_.Step(Said(worker, Ready())); }
+  // speed: that it tried out; 0: it did not.
+  Actions SayReady(std::uint64_t worker, double speed = 0) {
+    ReadyMessage ready = Ready();
+    ready.samples_per_second = speed;
+    return rig_.Step(Said(worker, ready));
+  }
   // All members leave their group, as they were asked to.
   Actions Leave(std::uint64_t rounds = 1) {
     Actions last;
