@@ -6,15 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "policies/median.h"
+
 namespace tactus::policies {
 namespace {
-
-// Requires: !values.empty().
-double Median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 // Of which a change explains a change of the loss.
 Plan WithoutShares(const Plan& plan) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "policies/median.h"
 
 namespace tactus::policies {
 namespace {
@@ -18,12 +19,6 @@ double Transfer(const Report& report, Synchronization synchronization) {
   const double seconds = synchronization == Synchronization::kDelayed ? report.transfer_seconds
                                                                       : report.blocked_seconds;
   return std::isfinite(seconds) && seconds >= 0 ? seconds : kInfinity;
-}
-
-double Median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 }  // namespace
