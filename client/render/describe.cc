@@ -37,11 +37,6 @@ std::string CheckpointText(const v1::Job& job) {
   return text;
 }
 
-// "once", "12 times".
-std::string TimesText(std::uint64_t times) {
-  return times == 1 ? "once" : FormatCount(times) + " times";
-}
-
 std::string IdentityText(const v1::Job& job) {
   Rows rows = {{"resource", Printable(job.name())},
                {"uid", Printable(job.uid())},

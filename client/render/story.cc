@@ -216,19 +216,15 @@ std::string StateText(v1::JobState state) {
   return "It " + verb + StateName(state);
 }
 
-std::string Times(std::uint64_t times) {
-  return times == 1 ? "once" : FormatCount(times) + " times";
-}
-
 // How the group changed under way, and what training was taken back.
 std::string GroupStory(const v1::Job& job) {
   std::string text;
   if (job.regroups() > 0) {
-    text += " Its workers went on without one that was lost " + Times(job.regroups()) +
+    text += " Its workers went on without one that was lost " + TimesText(job.regroups()) +
             ", the last time because " + Printable(job.regroup_reason()) + ".";
   }
   if (job.resizes() > 0) {
-    text += " Its group was changed without a stop " + Times(job.resizes()) + ", last " +
+    text += " Its group was changed without a stop " + TimesText(job.resizes()) + ", last " +
             Printable(job.resize_reason()) + ".";
   }
   if (job.rollback_samples() > 0) {

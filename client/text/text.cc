@@ -54,6 +54,10 @@ std::string CountOf(std::uint64_t count, std::string_view noun) {
   return FormatCount(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
 }
 
+std::string TimesText(std::uint64_t times) {
+  return times == 1 ? "once" : FormatCount(times) + " times";
+}
+
 std::string FormatRate(double per_second) {
   if (!std::isfinite(per_second)) return "-";
   if (per_second >= 99.95 && per_second < 1e18) {

@@ -20,6 +20,9 @@ std::string FormatCount(std::uint64_t count);
 // "1 job", "2,000 jobs"; the noun's plural has an s.
 std::string CountOf(std::uint64_t count, std::string_view noun);
 
+// "once", "12 times".
+std::string TimesText(std::uint64_t times);
+
 // Three significant digits at least: "1,204", "86.4", "3.07". "-" for a value that is not finite.
 std::string FormatRate(double per_second);
 
