@@ -203,8 +203,8 @@ absl::StatusOr<Worker::Options> Agent::Prepare(
                           .network_interface = device->cuda ? InterfaceOf(options_.address) : ""}),
                      .log_path = folder + "/worker-" + id + ".log",
                      .cpus = device->cpus};
-  // tactus-worker does so itself.
-  if (spec.has_program() && !device->cuda) {
+  // The threads of a worker on a GPU (libtorch's, NCCL's, the reader's) wait for each other.
+  if (!device->cuda) {
     options.command.cpus = OwnCore(static_cast<std::size_t>(device - options_.devices.begin()),
                                    options_.devices.size());
   }
