@@ -271,8 +271,11 @@ std::vector<int> NcclGroup::failed() {
 void NcclGroup::PublishAwaiting() {
   Awaiting awaiting{.bytes_moved = finished_};
   if (const NcclTicket* const next = first(); next != nullptr && ending_.empty()) {
-    awaiting.collective =
-        next->before == nullptr || cuda::Query(next->before.get()).reached != cuda::Reached::kNot;
+    const cuda::EventState ready = next->before == nullptr
+                                       ? cuda::EventState{.reached = cuda::Reached::kYes}
+                                       : cuda::Query(next->before.get());
+    if (ready.reached == cuda::Reached::kFailed) EndWith(WhatOf(*next) + ": " + ready.reason);
+    awaiting.collective = ready.reached == cuda::Reached::kYes;
     if (next->route == NcclTicket::Route::kSignals) {
       awaiting.peers = meeting_.signals->awaiting().peers;
     } else if (next->operation.kind == Kind::kExchange) {

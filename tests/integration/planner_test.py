@@ -30,8 +30,9 @@ class PlannerTest(unittest.TestCase):
 
     def test_periods_go_on_falling_by_the_clock_and_the_loss_of_the_first_coordinator(self):
         spec = tiny_spec(self.folder.corpus(400000), time="300s")
-        # The loss cannot keep up with so short an interval: the period halves, and halves.
-        spec["adapt"]["synchronization"] = {"policy": "adacomm", "initial_period": 64, "interval": "2s"}
+        # The loss cannot keep up with so short an interval: the period halves, and halves. From the
+        # longest one it does so for 21 seconds, however long the next coordinator takes to start.
+        spec["adapt"]["synchronization"] = {"policy": "adacomm", "initial_period": 128, "interval": "3s"}
         job = self.cluster.submit(spec)
         wait_until(lambda: len(self.periods(job)) >= 3, 60, "the period was changed twice")
 

@@ -209,12 +209,14 @@ TEST_F(WorkerTest, ASurvivorGoesOnInTheNextGroup) {
   EXPECT_FALSE(failed_.contains(0));
 }
 
-TEST_F(WorkerTest, ASurvivorThatIsStoppedEnds) {
+TEST_F(WorkerTest, ASurvivorThatIsToDiscardEnds) {
   FormGroupAt2();
   IntroduceAt(3, 0);
   IntroduceAt(3, 1);
   KillAt(10, 1);
-  scheduler_.At(At(20), [this] { workers_[0]->Receive(job::StopMessage{.reason = "enough"}); });
+  scheduler_.At(At(20), [this] {
+    workers_[0]->Receive(job::StopMessage{.reason = "enough", .discard = true});
+  });
 
   RunUntil(At(100));
 
