@@ -10,7 +10,7 @@ import sys
 import time
 
 import room
-from faults import KillWorker, NoTarget, kinds_here
+from faults import KINDS, KillWorker, NoTarget, kinds_here
 from hosts import Hosts
 from promises import Band, check_cluster, check_end, check_job, loss_of
 
@@ -31,6 +31,16 @@ PLANS = {
 }
 
 
+def counts(text):
+    """{kind of fault: how many}."""
+    pairs = [one.rsplit(":", 1) for one in text.split(",")]
+    known = [kind.kind for kind in KINDS]
+    for pair in pairs:
+        if len(pair) != 2 or pair[0] not in known or not pair[1].isdigit():
+            raise argparse.ArgumentTypeError(f"found {':'.join(pair)!r}, allowed is KIND:N with a kind of {', '.join(known)}")
+    return {kind: int(number) for kind, number in pairs}
+
+
 def parse(words=None):
     parser = argparse.ArgumentParser(prog="scripts/chaos", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -43,6 +53,8 @@ def parse(words=None):
     parser.add_argument("--corpus", type=int, default=600_000, help="bytes that it trains on (600000)")
     parser.add_argument("--plans", default=",".join(PLANS), help=f"of jobs, by turns ({','.join(PLANS)})")
     parser.add_argument("--runs", type=int, default=6, help="without a fault, of each plan (6); 0: losses are not compared")
+    parser.add_argument("--counts", type=counts, metavar="KIND:N,...",
+                        help="so many of each kind, mixed, in place of --faults by turns, as in \"worker killed:50,link cut:20\"")
     parser.add_argument("--only", default="", help="kinds of faults with this word in their names")
     parser.add_argument("--at-once", type=int, default=3, help="faults at a time, at most (3)")
     parser.add_argument("--every", type=float, default=3, help="seconds between two faults, on average (3)")
@@ -55,7 +67,10 @@ class Campaign:
     def __init__(self, hosts, arguments, folder):
         self.hosts, self.arguments = hosts, arguments
         self.dice = random.Random(arguments.seed)
-        self.kinds = [kind for kind in kinds_here(hosts) if arguments.only in kind.kind]
+        kinds = [kind for kind in kinds_here(hosts) if arguments.only in kind.kind]
+        # One turn of them: each once, or as often as was asked for.
+        self.kinds = [kind for kind in kinds for _ in range(arguments.counts.get(kind.kind, 0) if arguments.counts else 1)]
+        self.faults = len(self.kinds) if arguments.counts else arguments.faults
         self.plans = arguments.plans.split(",")
         self.corpus = folder / "corpus.txt"
         self.bands, self.samples_of_epoch = {}, 0
@@ -209,7 +224,7 @@ class Campaign:
             for job in (jobs or {}).values():
                 if self.is_over(job):
                     self.finish_job(job)
-            more = self.totals["faults"] < self.arguments.faults
+            more = self.totals["faults"] < self.faults
             if more and jobs is not None and len(self.running) < self.arguments.jobs:
                 try:
                     self.submit(self.plans[turns % len(self.plans)], 1, size, turns + 1)

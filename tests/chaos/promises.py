@@ -133,6 +133,8 @@ def check_end(hosts):
                 broken.append(f"{path.relative_to(hosts.folder)}: {line}")
     for tape in sorted((hosts.folder / COORDINATOR / "tapes").glob("*.tape")):
         done = subprocess.run([BIN / "tactus", "replay", "--allow-cut", tape], capture_output=True, text=True, check=False)
-        if done.returncode != 0:
+        # Its coordinator was killed before it had begun: there is nothing to compare.
+        begun = "after event 0" not in done.stderr or "cut short" not in done.stderr
+        if done.returncode != 0 and begun:
             broken.append(f"replay of {tape.name}: {done.stdout}{done.stderr}".strip())
     return broken
