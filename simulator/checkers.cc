@@ -107,10 +107,11 @@ const Checkers::Kill* Checkers::KillOf(JobId job) const {
 
 void Checkers::CheckSurvivors(const job::JobRecord& record, const Job& before, Instant now) {
   const Kill* const kill = KillOf(record.id);
-  // Who is asked to leave its devices to another job leaves with a loss as well.
-  const bool wanted = std::ranges::any_of(jobs_, [&record](const auto& other) {
-    return other.first != record.id && !other.second.final;
-  });
+  // Who is asked to leave its devices to another job leaves with a loss as well, also where that
+  // job wants them no more.
+  const bool wanted = before.wanted || std::ranges::any_of(jobs_, [&record](const auto& other) {
+                        return other.first != record.id && !other.second.final;
+                      });
   if (kill == nullptr || wanted) return;
   for (const WorkerId worker : before.members) {
     const auto is_it = [worker](const job::MemberRecord& one) { return one.worker == worker; };
@@ -356,8 +357,12 @@ void Checkers::OnRecord(const job::JobRecord& record, Instant now) {
   if (lost && !job.lost) CheckLoss(record, now);
   const bool regrouped = record.regroups > job.regroups || record.resizes > job.resizes;
   if (regrouped) CheckRegroup(record, job, now);
+  const bool wanted = job.wanted && record.generation == job.generation;
   job = AsRecorded(record);
   job.lost = lost;
+  job.wanted = wanted;
+  if (record.state != job::JobState::kQueued) return;
+  for (auto& [id, other] : jobs_) other.wanted |= id != record.id;
 }
 
 void Checkers::CheckRegroup(const job::JobRecord& record, const Job& before, Instant now) {

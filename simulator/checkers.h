@@ -186,7 +186,8 @@ class Checkers {
     std::uint64_t generation = 0;
     std::uint64_t revision = 0;
     bool final = false;
-    bool lost = false;  // its group
+    bool lost = false;    // its group
+    bool wanted = false;  // since its group began another job has waited for devices
     std::uint32_t regroups = 0;
     std::uint32_t resizes = 0;
     std::vector<WorkerId> members{};

@@ -137,6 +137,7 @@ void JobController::On(std::uint32_t rank, const ReportMessage& message, Turn tu
     phase_ = TrainingFrom(turn.now);
     keeper_.BeginRunning(message.report, turn);
   }
+  NoteMet();
   if (Met()) GoOnRegrouped(turn);
   // The deadline stays: it is looked at again when it passes, so that a report costs nothing.
   if (auto* training = std::get_if<phase::Training>(&phase_)) {
@@ -340,6 +341,7 @@ void JobController::On(std::uint32_t rank, const FinishedMessage& message, Turn 
   if (group_.results().Finished(rank)) return ResumeIfAllBack(turn);
   group_.SetFinished(rank, message);
   JobRecord& record = keeper_.record();
+  NoteMet();
   record.ending = group_.results().ending();
   const bool known = record.state == JobState::kStopping ||
                      (record.state == JobState::kSuspending && message.suspended);

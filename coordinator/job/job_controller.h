@@ -234,6 +234,8 @@ class JobController {
   void Correct(std::uint32_t rank, const GroupLostMessage& message, Turn turn);
   void Regroup(Turn turn);
   void BeginRegrouping(Turn turn);
+  bool WasFormed() const;
+  void NoteMet();
   void FormNext(Turn turn);
   std::string LossWords() const;
   std::vector<std::uint32_t> Unspoken() const;

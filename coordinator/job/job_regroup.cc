@@ -112,13 +112,7 @@ void JobController::BeginRegrouping(Turn turn) {
     const Duration limit = AskedToStop() ? CancelLimit() : deadlines_.finish;
     regrouping.ending = phase::Ending{.limit = limit, .deadline = turn.now + limit};
   }
-  // What a former coordinator formed of them may have met since: a report would say so.
-  const std::vector<LostMember>& lost = record().lost;
-  const bool formed = In<phase::Returning>() && lost.size() == size() &&
-                      std::ranges::none_of(lost, [this](const LostMember& member) {
-                        return member.message.generation == record().generation;
-                      });
-  if (formed) {
+  if (WasFormed()) {
     regrouping.formation.emplace(size(), record().generation, GroupFormation::Phase::kFormed);
   }
   phase_ = std::move(regrouping);
@@ -126,6 +120,23 @@ void JobController::BeginRegrouping(Turn turn) {
   NoteHold(turn.now);
   keeper_.record().state_reason = "regrouping: " + LossWords();
   keeper_.Announce(turn);
+}
+
+// Of those who lost the group before it a former coordinator formed this one, which may have met
+// since.
+bool JobController::WasFormed() const {
+  const std::vector<LostMember>& lost = record().lost;
+  return In<phase::Returning>() && lost.size() == size() &&
+         std::ranges::none_of(lost, [this](const LostMember& member) {
+           return member.message.generation == record().generation;
+         });
+}
+
+// Of what a former coordinator formed a member has reported a round, or said its last word.
+void JobController::NoteMet() {
+  if (!WasFormed()) return;
+  group_.ForgetLost();
+  keeper_.record().lost.clear();
 }
 
 std::string JobController::LossWords() const {

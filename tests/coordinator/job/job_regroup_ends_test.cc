@@ -134,6 +134,22 @@ TEST_F(JobRegroupTest, AGroupThatARestartFindsMayHaveMet) {
   EXPECT_EQ(record().generation, 2u);
 }
 
+TEST_F(JobRegroupTest, AGroupThatARestartFindsMayHaveEnded) {
+  Kill(1);
+  Lose(2);
+  Lose(3);
+  rig_.Restart();
+  rig_.Rejoin("b", 1, {WorkerId{3}});
+  rig_.Step(Said(3, Finished(1)));
+  rig_.Step(WorkerExited{.worker = WorkerId{3}});
+  rig_.Rejoin("a", 2, {WorkerId{2}});
+  rig_.Step(Said(2, Finished(0)));
+  rig_.StoreAll();
+
+  EXPECT_EQ(record().state, JobState::kSucceeded);
+  EXPECT_EQ(record().generation, 2u);
+}
+
 TEST_F(JobRegroupTest, AGroupThatARestartFindsAndThatReportsNothingIsFormedAnew) {
   Regroup();
   rig_.Restart();
