@@ -99,7 +99,7 @@ std::string AutoEncoding::Follow(Plan& plan, const Observations& seen) const {
 std::optional<Proposal> AutoEncoding::Decide(const Situation& situation) {
   if (situation.seen.members() < 2) return std::nullopt;
   Note(situation);
-  if (trial_) return Judge(situation);
+  if (trial_) return by_transfer_ ? JudgeByTransfer(situation) : Judge(situation);
   if (canary_) return JudgeByLoss(situation);
   if (situation.in_force.encoding != Encoding::kDense && LostByEncoding(situation.seen)) {
     return GoBack(situation, Encoding::kDense,
@@ -110,11 +110,15 @@ std::optional<Proposal> AutoEncoding::Decide(const Situation& situation) {
   return Try(situation);
 }
 
-// A trial whose rounds become others, or which never came into force, says nothing.
+// Of a trial whose rounds become others the transfer alone tells; one that never came into force, or
+// is judged by the loss, says nothing.
 void AutoEncoding::Note(const Situation& situation) {
   const Plan& now = situation.in_force;
   const bool same = in_force_ && SameWindows(now, *in_force_);
-  if (OnTrial() && (!same || now.encoding != found_)) {
+  const bool averages = now.aggregation == Aggregation::kAverage;
+  if (trial_ && !same && averages && now.encoding == found_) {
+    by_transfer_ = true;
+  } else if (OnTrial() && (!same || now.encoding != found_)) {
     trial_.reset();
     canary_.reset();
     due_ = kPause * situation.seen.seconds();
@@ -171,13 +175,18 @@ std::optional<Proposal> AutoEncoding::Try(const Situation& situation) {
   const Candidate best = Best(ForAuto::kByTime, situation);
   if (!(best.useful >= now * (1 + kGainMin))) return TryByLoss(situation, now);
   promised_ = best.useful / now - 1;
+  transfer_before_ = *seen.TransferSeconds();
+  transfer_promised_ = best.transfer;
+  by_transfer_ = false;
   former_ = std::exchange(found_, best.plan.encoding);
   trial_.emplace(ChangeTrial::Setting{.version_before = version_,
                                       .version = in_force.version + 1,
                                       .seconds_start = seen.seconds(),
                                       .base_batch = base_batch_,
                                       .loss_floor = loss_floor_});
-  return Change(situation, best, now);
+  Proposal proposal = Change(situation, best, now);
+  proposal.transfer_seconds = best.transfer;
+  return proposal;
 }
 
 std::optional<Proposal> AutoEncoding::TryByLoss(const Situation& situation, double now) {
@@ -253,6 +262,20 @@ std::optional<Proposal> AutoEncoding::Judge(const Situation& situation) {
   if (!over && *gain < promised_ / 2) return std::nullopt;
   trial_.reset();
   due_ = kPause * seen.seconds();
+  return std::nullopt;
+}
+
+std::optional<Proposal> AutoEncoding::JudgeByTransfer(const Situation& situation) {
+  const std::optional<double> transfer = situation.seen.TransferSeconds();
+  if (!transfer) return std::nullopt;
+  if (transfer_before_ - *transfer < (transfer_before_ - transfer_promised_) / 2) {
+    return GoBack(situation, former_,
+                  DidNotPay(found_, "a transfer was to take " + Figure(transfer_promised_) +
+                                        " s in place of " + Figure(transfer_before_) +
+                                        ", and takes " + Figure(*transfer)));
+  }
+  trial_.reset();
+  due_ = kPause * situation.seen.seconds();
   return std::nullopt;
 }
 

@@ -40,6 +40,11 @@ namespace tactus::policies {
 // is chosen for the transfer that they take. What did not pay is tried again when the training time
 // is kPauseRegretted times as long, anything else when it is kPause times.
 //
+// Where a transfer takes so long that another period is chosen for the new one, that is done in the
+// same plan (Planner::Join), and the rounds after the change are others than before it. Then the
+// transfer alone tells, when it is measured: it has paid with half of the seconds that were
+// promised.
+//
 // Where none of them does, the best of those that are judged by the loss is tried, if it promises
 // kGainMinByLoss: their noise costs progress that no forecast knows of. That is a PeriodCanary, by
 // the loss at common parameters and the pace, and it is kept only where it paid for certain
@@ -77,6 +82,9 @@ class AutoEncoding final : public RememberingPolicy<AutoEncoding> {
     archive("trial", policy.trial_);
     archive("canary", policy.canary_);
     archive("promised", policy.promised_);
+    archive("transfer_before", policy.transfer_before_);
+    archive("transfer_promised", policy.transfer_promised_);
+    archive("by_transfer", policy.by_transfer_);
     archive("due", policy.due_);
     archive("version", policy.version_);
     archive("seconds", policy.seconds_);
@@ -97,6 +105,7 @@ class AutoEncoding final : public RememberingPolicy<AutoEncoding> {
   std::optional<Proposal> TryByLoss(const Situation& situation, double now);
   Proposal Change(const Situation& situation, const Candidate& to, double now) const;
   std::optional<Proposal> Judge(const Situation& situation);
+  std::optional<Proposal> JudgeByTransfer(const Situation& situation);
   std::optional<Proposal> JudgeByLoss(const Situation& situation);
   std::optional<double> MeasuredGain(const Observations& seen) const;
   Proposal GoBack(const Situation& situation, Encoding to, Decision decision);
@@ -108,6 +117,9 @@ class AutoEncoding final : public RememberingPolicy<AutoEncoding> {
   std::optional<ChangeTrial> trial_;    // one of the two at most
   std::optional<PeriodCanary> canary_;
   double promised_ = 0;           // by the change on trial
+  double transfer_before_ = 0;    // of a round, before it [s]
+  double transfer_promised_ = 0;  // by it [s]
+  bool by_transfer_ = false;      // the trial is judged, as rounds became others with it
   double due_ = 0;                // training time from which on something may be tried
   std::uint64_t version_ = 0;     // the first plan with what is in force of exchanges and rate
   double seconds_ = 0;            // training time since when

@@ -31,6 +31,9 @@ struct Proposal {
   Decision decision{};
   // kBegins: the change is on trial. kUndone: it was, and left members worse than it found them.
   Trial trial = Trial::kNone;
+  // What the transfer of a round is expected to become, where the change is about that: another
+  // axis may choose for it in the same plan. [s]
+  std::optional<double> transfer_seconds{};
 };
 
 // Decides one axis: the batch sizes, or the synchronization and its period, or the aggregation, the

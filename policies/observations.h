@@ -96,6 +96,9 @@ class Observations {
 
   void Observe(const Report& report);
 
+  // D is taken for that, which is expected of the newest plan, until it is measured. [s] >= 0
+  void Foresee(double transfer_seconds) { transfers_.assign(kObservationsMin, transfer_seconds); }
+
   std::uint32_t members() const { return static_cast<std::uint32_t>(estimators_.size()); }
   // Of the whole rounds, oldest first, at most kRoundsKept; of former groups too.
   const std::deque<WholeRound>& rounds() const { return rounds_; }

@@ -32,7 +32,7 @@ constexpr std::array kAxesFollowed = {Axis::kBatch, Axis::kSynchronization, Axis
 static_assert(kAxesFollowed.size() == kAxes.size());
 
 // Grows when a field of a memory changes its meaning and keeps its name.
-constexpr std::uint32_t kMemoryVersion = 1;
+constexpr std::uint32_t kMemoryVersion = 2;
 
 // Whose memory it is.
 struct MemoryOwner {
@@ -87,6 +87,22 @@ std::vector<std::uint32_t> SizesOfMore(std::vector<std::uint32_t> sizes,
     size = static_cast<std::uint32_t>(std::lround(size * had / sum));
   }
   return sizes;
+}
+
+// Two steps to the later one's plan as one, with a decision an axis.
+Revision Merged(Revision first, Revision then) {
+  for (Decision& decision : then.decisions) {
+    const auto same = std::ranges::find(first.decisions, decision.axis, &Decision::axis);
+    if (same == first.decisions.end()) {
+      first.decisions.push_back(std::move(decision));
+      continue;
+    }
+    same->to = std::move(decision.to);
+    same->reason += "; " + decision.reason;
+  }
+  first.plan = std::move(then.plan);
+  std::erase_if(first.decisions, [](const Decision& one) { return one.from == one.to; });
+  return first;
 }
 
 }  // namespace
@@ -301,13 +317,44 @@ std::optional<Revision> Planner::Decide(const Plan& in_force) {
                                  .complete = complete,
                                  .other_on_trial = OtherOnTrial(axis)});
     if (!proposal) continue;
+    const std::optional<double> transfer = proposal->transfer_seconds;
     std::optional<Revision> revision = Revise(in_force, axis, *std::move(proposal));
     if (!revision) continue;
+    if (transfer) Join(in_force, *transfer, *revision);
     gains_.Follow(revision->decisions, seen_);
     seen_.Expect(revision->plan);
     return revision;
   }
   return std::nullopt;
+}
+
+// It would be chosen some rounds later, when the transfer is measured; but those are of the longest
+// kind. The gain of both is told of the period.
+void Planner::Join(const Plan& in_force, double transfer_seconds, Revision& revision) {
+  constexpr Axis kAxis = Axis::kSynchronization;
+  if (Frozen(kAxis) || OnTrial(kAxis)) return;
+  Plan before = revision.plan;
+  before.version = in_force.version;
+  Observations then = seen_;
+  then.Expect(revision.plan);
+  then.Foresee(transfer_seconds);
+  const std::function<std::optional<Plan>(const Plan&)> complete = [this](const Plan& plan) {
+    return Complete(plan, kAxis);
+  };
+  std::optional<Proposal> proposal = policies_[kAxis]->Decide(
+      {.in_force = before, .seen = then, .complete = complete, .other_on_trial = true});
+  if (!proposal) return;
+  std::optional<Revision> joined = Revise(before, kAxis, *std::move(proposal));
+  if (!joined) return;
+  joined->plan.trial = revision.plan.trial;
+  joined->plan.reason = revision.plan.reason + "; " + joined->plan.reason;
+  Decision& first = revision.decisions.front();
+  for (Decision& decision : joined->decisions) {
+    if (decision.axis != kAxis) continue;
+    decision.predicted_gain = (1 + decision.predicted_gain) * (1 + first.predicted_gain) - 1;
+    first.metric.clear();
+  }
+  revision = Merged(std::move(revision), *std::move(joined));
 }
 
 std::string Planner::Obstacle(const Plan& plan) const {

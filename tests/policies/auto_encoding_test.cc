@@ -2,6 +2,7 @@
 
 #include "policies/auto_encoding.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +13,8 @@
 
 namespace tactus::policies {
 namespace {
+
+using testing::HasSubstr;
 
 // Four equal workers whose step takes 0.32 s.
 VirtualJobOptions FourWorkers(double transfer_seconds) {
@@ -135,7 +138,8 @@ TEST(AutoEncodingTest, ALinkThatBecomesFastLeavesNothingToEncodeFor) {
 }
 
 // The period is that of the transfer that there is then.
-TEST(AutoEncodingTest, AVerySlowLinkHasFewerBytesFirstAndThenAPeriodForThem) {
+// Rounds of every step would be of the longest kind until the new transfer is measured.
+TEST(AutoEncodingTest, AVerySlowLinkHasFewerBytesAndAPeriodForThemInOnePlan) {
   VirtualJobOptions options = FourWorkers(10);
   options.planner.synchronization.policy = "auto";
   VirtualJob job(options);
@@ -143,13 +147,33 @@ TEST(AutoEncodingTest, AVerySlowLinkHasFewerBytesFirstAndThenAPeriodForThem) {
   job.Run(10);
 
   const std::vector<Plan>& plans = job.plans();
-  ASSERT_GE(plans.size(), 3u);
+  ASSERT_GE(plans.size(), 2u);
+  EXPECT_EQ(plans[1].version, plans[0].version + 1);
   EXPECT_EQ(plans[1].encoding, kFloat16);
-  EXPECT_EQ(plans[1].synchronization, Synchronization::kEveryStep);
-  EXPECT_EQ(plans[2].encoding, kFloat16);
-  EXPECT_EQ(plans[2].synchronization, Synchronization::kPeriodic);
+  EXPECT_EQ(plans[1].synchronization, Synchronization::kPeriodic);
+  EXPECT_EQ(plans[1].trial, Trial::kBegins);
+  EXPECT_EQ(EncodingsOf(job), (Encodings{kDense, kFloat16}));
+  const Decision encoding = job.DecisionsOf(Axis::kEncoding).front();
   const Decision period = job.DecisionsOf(Axis::kSynchronization).front();
+  EXPECT_EQ(encoding.plan_version, plans[1].version);
+  EXPECT_EQ(period.plan_version, plans[1].version);
   EXPECT_NEAR(period.inputs[0].value, 5, 0.5) << period.inputs[0].name;
+  EXPECT_EQ(encoding.metric, "") << "the gain of both is told of the period";
+  EXPECT_GT(period.predicted_gain, encoding.predicted_gain);
+}
+
+TEST(AutoEncodingTest, OfLatencyWhatCameWithAPeriodIsTakenBackAndThePeriodStays) {
+  VirtualJobOptions options = FourWorkers(10);
+  options.planner.synchronization.policy = "auto";
+  options.latency_seconds = 10;
+  VirtualJob job(options);
+
+  job.Run(8);
+
+  EXPECT_EQ(EncodingsOf(job), (Encodings{kDense, kFloat16, kDense}));
+  EXPECT_THAT(job.DecisionsOf(Axis::kEncoding).back().reason,
+              HasSubstr("float16 did not pay: a transfer was to take 5"));
+  EXPECT_EQ(job.plans().back().synchronization, Synchronization::kPeriodic);
 }
 
 TEST(AutoEncodingTest, TheSameLossComesSooner) {
@@ -223,15 +247,20 @@ TEST(AutoEncodingTest, APriorTellsTheEncodingThatItsTransferWasMeasuredWith) {
 }
 
 TEST(AutoEncodingTest, ATrialOutlivesItsCoordinator) {
-  VirtualJob whole(FourWorkers(0.4));
-  VirtualJob restarted(FourWorkers(0.4));
-  for (int round = 0; round < 60; ++round) {
-    whole.Run(1);
-    restarted.Run(1);
-    EXPECT_EQ(restarted.RestartPlanner(), "");
-  }
+  for (const double transfer_seconds : {0.4, 10.0}) {  // alone, and with a period
+    VirtualJobOptions options = FourWorkers(transfer_seconds);
+    options.planner.synchronization.policy = "auto";
+    VirtualJob whole(options);
+    VirtualJob restarted(options);
+    for (int round = 0; round < 60; ++round) {
+      whole.Run(1);
+      restarted.Run(1);
+      EXPECT_EQ(restarted.RestartPlanner(), "");
+    }
 
-  EXPECT_EQ(restarted.plans(), whole.plans());
+    EXPECT_GE(whole.plans().size(), 2u);
+    EXPECT_EQ(restarted.plans(), whole.plans());
+  }
 }
 
 // ---- What is judged by the loss
