@@ -110,8 +110,8 @@ std::optional<Proposal> AutoEncoding::Decide(const Situation& situation) {
   return Try(situation);
 }
 
-// Of a trial whose rounds become others the transfer alone tells; one that never came into force, or
-// is judged by the loss, says nothing.
+// Of a trial whose rounds become others the transfer alone tells; one that never came into force,
+// or is judged by the loss, says nothing.
 void AutoEncoding::Note(const Situation& situation) {
   const Plan& now = situation.in_force;
   const bool same = in_force_ && SameWindows(now, *in_force_);
