@@ -82,28 +82,28 @@ std::optional<protocol::ProgramFacts> ProgramTrainee::facts() const {
 
 void ProgramTrainee::Bind(std::span<float> parameters) {
   parameters_ = parameters;
-  Note(handoff_.Ask({.kind = Request::Kind::kBind,
-                     .parameters = parameters,
-                     .gradients = sums_->gradients.span().first(parameters.size()),
-                     .states = State(),
-                     .buffers = buffers_}));
+  Note(turns_.Ask({.kind = Request::Kind::kBind,
+                   .parameters = parameters,
+                   .gradients = sums_->gradients.span().first(parameters.size()),
+                   .states = State(),
+                   .buffers = buffers_}));
 }
 
 absl::Status ProgramTrainee::Compute(const engine::Batch& batch, engine::RoundEngine& engine) {
   if (!failure_.ok()) return failure_;
   engine_ = &engine;
   if (program_.reads_ahead) ahead_ = engine.LikelyNext();
-  const Answer answer = handoff_.Ask({.kind = Request::Kind::kCompute,
-                                      .indices = batch.indices,
-                                      .unit = batch.unit,
-                                      .epoch = batch.epoch,
-                                      .first_of_sum = batch.first_of_sum,
-                                      .last_of_round = batch.last_of_round,
-                                      .ahead = ahead_,
-                                      .rounds = engine.rounds(),
-                                      .epochs = engine.ledger().epoch(),
-                                      .consumed = engine.ledger().consumed(),
-                                      .base_steps = engine.base_steps()});
+  const Answer answer = turns_.Ask({.kind = Request::Kind::kCompute,
+                                    .indices = batch.indices,
+                                    .unit = batch.unit,
+                                    .epoch = batch.epoch,
+                                    .first_of_sum = batch.first_of_sum,
+                                    .last_of_round = batch.last_of_round,
+                                    .ahead = ahead_,
+                                    .rounds = engine.rounds(),
+                                    .epochs = engine.ledger().epoch(),
+                                    .consumed = engine.ledger().consumed(),
+                                    .base_steps = engine.base_steps()});
   engine_ = nullptr;
   sums_->losses.span()[0] += answer.loss_sum;
   return answer.status;
@@ -115,7 +115,7 @@ absl::StatusOr<model::EvaluationSums> ProgramTrainee::Evaluate(std::span<const s
 
 std::vector<float> ProgramTrainee::ReadBuffers() const {
   if (!buffers_.empty()) {
-    Note(handoff_.Ask({.kind = Request::Kind::kReadBuffers, .buffers = buffers_}));
+    Note(turns_.Ask({.kind = Request::Kind::kReadBuffers, .buffers = buffers_}));
   }
   return buffers_;
 }
@@ -123,7 +123,7 @@ std::vector<float> ProgramTrainee::ReadBuffers() const {
 void ProgramTrainee::WriteBuffers(std::span<const float> values) {
   std::ranges::copy(values, buffers_.begin());
   if (buffers_.empty()) return;
-  Note(handoff_.Ask({.kind = Request::Kind::kWriteBuffers, .buffers = buffers_}));
+  Note(turns_.Ask({.kind = Request::Kind::kWriteBuffers, .buffers = buffers_}));
 }
 
 absl::Status ProgramTrainee::LoadWeights(const std::string&) {
@@ -161,7 +161,7 @@ absl::StatusOr<std::vector<std::string>> ProgramTrainee::WriteModel(const std::s
 }
 
 void ProgramTrainee::Step(std::span<float> gradients, double gain) {
-  Note(handoff_.Ask({.kind = Request::Kind::kStep, .gradients = gradients, .gain = gain}));
+  Note(turns_.Ask({.kind = Request::Kind::kStep, .gradients = gradients, .gain = gain}));
 }
 
 std::vector<std::span<float>> ProgramTrainee::State() {
@@ -171,7 +171,7 @@ std::vector<std::span<float>> ProgramTrainee::State() {
 }
 
 void ProgramTrainee::TakeState(std::uint64_t steps) {
-  Note(handoff_.Ask({.kind = Request::Kind::kTakeState, .steps = steps}));
+  Note(turns_.Ask({.kind = Request::Kind::kTakeState, .steps = steps}));
 }
 
 void ProgramTrainee::Note(const Answer& answer) const {

@@ -9,17 +9,16 @@
 
 #include "agent/engine/foreign_optimizer.h"
 #include "agent/worker/trainee.h"
-#include "sdk/handoff.h"
 #include "sdk/program.h"
+#include "sdk/turns.h"
 
 namespace tactus::sdk {
 
-// The life's thread, but for SegmentReady.
+// Within the life, but for SegmentReady.
 class ProgramTrainee final : public worker::Trainee, private engine::ForeignOptimizer {
  public:
-  // The handoff outlives it.
-  ProgramTrainee(Program program, Handoff& handoff)
-      : program_(std::move(program)), handoff_(handoff) {}
+  // `turns` outlives it.
+  ProgramTrainee(Program program, Turns& turns) : program_(std::move(program)), turns_(turns) {}
 
   // By the program, while it computes a batch that is the last of its round: as
   // RoundEngine::SegmentReady. Any thread, one at a time.
@@ -43,6 +42,7 @@ class ProgramTrainee final : public worker::Trainee, private engine::ForeignOpti
   std::vector<float> ReadBuffers() const override;
   void WriteBuffers(std::span<const float> values) override;
   void ReleaseMemory() override {}
+  std::string WhyGiveUp() override { return turns_.WhyGiveUp(); }
   absl::Status LoadWeights(const std::string& path) override;
   absl::Status CopyTensors(tensors::TensorsCopy& copy) const override;
   absl::StatusOr<std::vector<std::string>> WriteModel(const std::string& directory) override;
@@ -57,7 +57,7 @@ class ProgramTrainee final : public worker::Trainee, private engine::ForeignOpti
   std::vector<tensors::NamedTensor> Tensors() const;
 
   const Program program_;
-  Handoff& handoff_;
+  Turns& turns_;
   cuda::Device* device_ = nullptr;
   worker::PassSums* sums_ = nullptr;
   std::span<float> parameters_;

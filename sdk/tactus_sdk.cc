@@ -106,9 +106,11 @@ std::int32_t tactus_layout(const tactus_run* run, std::uint64_t* offsets, std::u
 }
 
 std::int32_t tactus_await(tactus_run* run, std::int32_t milliseconds, tactus_request* asked) {
-  const Request* request = run->session->Await(std::chrono::milliseconds(milliseconds));
-  if (request == nullptr) return 0;
-  *asked = Told(run, *request);
+  const absl::StatusOr<const Request*> request =
+      run->session->Await(std::chrono::milliseconds(milliseconds));
+  if (!request.ok()) return ResultOf(run, request.status());
+  if (*request == nullptr) return 0;
+  *asked = Told(run, **request);
   return 1;
 }
 

@@ -1,7 +1,8 @@
 /* Tactus beside a program that trains: the C interface.
  *
- * A worker's life runs on a thread of the library's. Where it needs the program it asks, and waits;
- * the program takes what is asked, does it, and answers:
+ * A worker's life runs within tactus_await, up to where it needs the program: there it asks, and
+ * stands still; the program takes what is asked, does it, and answers, with which the next
+ * tactus_await goes on:
  *
  *     tactus_run* run = tactus_open(program);
  *     for (;;) {
@@ -15,7 +16,8 @@
  *     tactus_close(run);
  *
  * No call goes from the library into the program. One thread at a time may call, but for what says
- * otherwise. Functions that can fail return a negative number, after which tactus_error says why.
+ * otherwise; it need not be the same each time. Functions that can fail return a negative number,
+ * after which tactus_error says why.
  * A struct only grows at its end, and with it TACTUS_ABI.
  */
 
@@ -115,7 +117,8 @@ const char* tactus_open_error(void);
  * has room for `count`. */
 int32_t tactus_layout(const tactus_run* run, uint64_t* offsets, uint64_t count);
 
-/* 1: `asked` is filled in, with memory that lives until the answer; 0: nothing is asked yet. */
+/* 1: `asked` is filled in, with memory that lives until the answer; 0: nothing is asked yet, as
+ * others were waited for so long. */
 int32_t tactus_await(tactus_run* run, int32_t milliseconds, tactus_request* asked);
 int32_t tactus_reply(tactus_run* run, const tactus_answer* answer);
 
@@ -127,7 +130,7 @@ int32_t tactus_get_standing(tactus_run* run, tactus_standing* standing);
  * their reasons. The text lives until the next call. */
 const char* tactus_plan(tactus_run* run);
 
-/* Training ends at the next edge of a round. */
+/* Training ends at the next edge of a round. Any thread. */
 void tactus_stop(tactus_run* run, const char* reason);
 
 /* Of the last call that failed. */

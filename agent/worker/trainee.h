@@ -85,6 +85,10 @@ class Trainee {
   virtual std::vector<float> ReadBuffers() const = 0;
   virtual void WriteBuffers(std::span<const float> values) = 0;
 
+  // Asked now and then while its worker waits for the other members of its group: why to leave it;
+  // empty: to wait on.
+  virtual std::string WhyGiveUp() { return {}; }
+
   // Memory of the device that it keeps for later and does not use goes back.
   virtual void ReleaseMemory() = 0;
 

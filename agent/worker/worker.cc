@@ -236,12 +236,14 @@ collective::ConnectedTransport Worker::Connect(const GroupMessage& group,
                                        .give_up = meeting.give_up,
                                        .must_end = EndAtOnce});
   }
-  collective::ConnectedTransport tcp = collective::ConnectTcp({.rank = rank,
-                                                               .size = size,
-                                                               .address = start_.address,
-                                                               .exchange = meeting.exchange,
-                                                               .now = Now,
-                                                               .give_up = meeting.give_up});
+  collective::ConnectedTransport tcp =
+      collective::ConnectTcp({.rank = rank,
+                              .size = size,
+                              .address = start_.address,
+                              .exchange = meeting.exchange,
+                              .now = Now,
+                              .give_up = meeting.give_up,
+                              .give_up_collective = [this] { return trainee_.WhyGiveUp(); }});
   if (!gpu || tcp.transport == nullptr) return tcp;
   return collective::MakeStagedTransport({.device = *gpu,
                                           .compute_stream = device_->stream(),
