@@ -12,8 +12,6 @@ ABI = 2
 
 BIND, COMPUTE, STEP, TAKE_STATE, READ_BUFFERS, WRITE_BUFFERS, END = range(7)
 
-_float_p = ctypes.POINTER(ctypes.c_float)
-
 
 class Request(ctypes.Structure):
     _fields_ = [
@@ -21,12 +19,12 @@ class Request(ctypes.Structure):
         ("first_of_sum", ctypes.c_int32),
         ("last_of_round", ctypes.c_int32),
         ("failed", ctypes.c_int32),
-        ("parameters", _float_p),
-        ("gradients", _float_p),
+        ("parameters", ctypes.c_void_p),
+        ("gradients", ctypes.c_void_p),
         ("length", ctypes.c_uint64),
-        ("states", ctypes.POINTER(_float_p)),
+        ("states", ctypes.POINTER(ctypes.c_void_p)),
         ("state_count", ctypes.c_uint64),
-        ("buffers", _float_p),
+        ("buffers", ctypes.c_void_p),
         ("buffer_count", ctypes.c_uint64),
         ("indices", ctypes.POINTER(ctypes.c_uint64)),
         ("index_count", ctypes.c_uint64),

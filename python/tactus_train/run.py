@@ -204,14 +204,14 @@ class Run:
             raise UsageError("backward(): no parameter is behind this loss. Does it come from torch.no_grad() or .detach()?")
         count = len(batch["indices"])
         weight = count / batch["unit"]
-        if not batch["first_of_sum"] and self._gradients_version != self._flat.gradients._version:
+        if not batch["first_of_sum"] and self._gradient_versions != self._flat.versions():
             raise UsageError("gradients were changed between two batches of a step. Does the loop call model.zero_grad()? Remove it.")
         (loss if weight == 1 else loss * weight).backward(**kwargs)
         self._flat.gather_strays()
         self._losses += float(loss.detach()) * count
         self._flat.check_home()
         self._backward_done = True
-        self._gradients_version = self._flat.gradients._version
+        self._gradient_versions = self._flat.versions()
 
     def step(self) -> Step:
         """In place of optimizer.step(), zero_grad() and scheduler.step(): once for each batch."""
@@ -231,7 +231,7 @@ class Run:
             self._flat.gradients.zero_()
             self._flat.begin_sum()
             self._losses = 0.0
-        self._gradients_version = self._flat.gradients._version
+        self._gradient_versions = self._flat.versions()
         return self._finish_batch()
 
     # ---- Beside the loop
@@ -415,7 +415,7 @@ class Run:
         return self._batch
 
     def _check_gradients(self):
-        if self._flat.gradients._version != self._gradients_version:
+        if self._flat.versions() != self._gradient_versions:
             raise UsageError("gradients were changed between backward() and step(). To clip, pass clip_norm= to run.attach(): it then "
                              "bounds the mean over all members.")
 
@@ -524,10 +524,9 @@ class Run:
             self._move_buffers(request, request.kind == _abi.WRITE_BUFFERS)
 
     def _step_by(self, request):
-        gradients = self._link.tensor_at(request.gradients, request.length)
-        elsewhere = gradients.data_ptr() != self._flat.gradients.data_ptr()
+        elsewhere = request.gradients != self._flat.gradients.data_ptr()
         if elsewhere:
-            self._flat.point_at(self._flat.views(gradients))
+            self._flat.point_at(self._flat.views(self._link.tensor_at(request.gradients, request.length)))
         # What this member's passes did not touch others' may have.
         hidden = not elsewhere and self._standing.size <= 1 and self._flat.hide_untouched()
         groups, gain = self._optimizer.param_groups, request.gain
