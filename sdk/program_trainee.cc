@@ -1,6 +1,7 @@
 #include "sdk/program_trainee.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "agent/data/field_error.h"
@@ -41,6 +42,11 @@ void ProgramTrainee::Complete(engine::EngineOptions& options) {
   options.learning_rate.base_batch = program_.batch;
   options.clip_norm = program_.clip_norm;
   options.mean_gradients = true;
+  // All know alike when: where training stands still for what the program does by itself.
+  if (program_.joins) {
+    options.validation = {
+        .policy = engine::ValidationPolicy::kAuto, .epochs = 1, .samples = program_.train_samples};
+  }
   const auto lower = [](auto& limit, const auto& other) {
     if (other) limit = limit ? std::min(*limit, *other) : *other;
   };
@@ -111,6 +117,38 @@ absl::Status ProgramTrainee::Compute(const engine::Batch& batch, engine::RoundEn
 
 absl::StatusOr<model::EvaluationSums> ProgramTrainee::Evaluate(std::span<const std::uint64_t>) {
   return absl::UnimplementedError("a program validates by itself");
+}
+
+absl::Status ProgramTrainee::StandBetweenEpochs(collective::Transport& transport,
+                                                const engine::RoundEngine& engine) {
+  if (!failure_.ok()) return failure_;
+  return StandAtEdge(transport, {.kind = Request::Kind::kEdge,
+                                 .rounds = engine.rounds(),
+                                 .epochs = engine.ledger().epoch(),
+                                 .consumed = engine.ledger().consumed(),
+                                 .base_steps = engine.base_steps()});
+}
+
+// Who has nothing more to tell is not asked again: it waits for the others, as it would in the next
+// round.
+absl::Status ProgramTrainee::StandAtEdge(collective::Transport& transport, Request edge) {
+  Gathered gathered;
+  std::optional<Offer> own;
+  while (true) {
+    if (!own) {
+      Answer answer = turns_.Ask(edge);
+      if (!answer.status.ok()) return answer.status;
+      own = std::move(answer.offer);
+    }
+    const absl::StatusOr<Turn> turn = TakeTurn(transport, *own, gathered);
+    if (!turn.ok()) return turn.status();
+    if (*turn == Turn::kOver) return absl::OkStatus();
+    if (*turn == Turn::kOthers) continue;
+    edge.gathered = gathered.values;
+    edge.members = gathered.members;
+    edge.place = gathered.place;
+    own.reset();
+  }
 }
 
 std::vector<float> ProgramTrainee::ReadBuffers() const {

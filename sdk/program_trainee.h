@@ -24,6 +24,10 @@ class ProgramTrainee final : public worker::Trainee, private engine::ForeignOpti
   // RoundEngine::SegmentReady. Any thread, one at a time.
   void SegmentReady(std::size_t segment) { engine_->SegmentReady(segment); }
 
+  // Asks `edge` of the program, and lets it tell the others of the group what it wants, until
+  // nobody has anything more to tell. Errors: Unavailable, the group was lost; the program's own.
+  absl::Status StandAtEdge(collective::Transport& transport, Request edge);
+
   absl::Status Open(const worker::TraineeHome& home) override;
   const cuda::SegmentTable& segments() const override { return program_.segments; }
   std::uint64_t train_samples() const override { return program_.train_samples; }
@@ -41,6 +45,8 @@ class ProgramTrainee final : public worker::Trainee, private engine::ForeignOpti
   std::uint32_t evaluation_batch() const override { return program_.micro_batch; }
   std::vector<float> ReadBuffers() const override;
   void WriteBuffers(std::span<const float> values) override;
+  absl::Status StandBetweenEpochs(collective::Transport& transport,
+                                  const engine::RoundEngine& engine) override;
   void ReleaseMemory() override {}
   std::string WhyGiveUp() override { return turns_.WhyGiveUp(); }
   absl::Status LoadWeights(const std::string& path) override;

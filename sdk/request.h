@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "sdk/gathering.h"
 
 namespace tactus::sdk {
 
@@ -22,6 +23,7 @@ struct Request {
     kReadBuffers,   // to put its buffers into their memory
     kWriteBuffers,  // to take them from there
     kEnd,           // nothing: training is over
+    kEdge,          // to go on, or to offer what all members are told
   };
   Kind kind = Kind::kEnd;
 
@@ -31,7 +33,7 @@ struct Request {
   std::vector<std::span<float>> states{};
   std::span<float> buffers{};
 
-  // kCompute
+  // kCompute, and from `rounds` on kEdge
   std::span<const std::uint64_t> indices{};
   double unit = 1;  // as engine::Batch has it, as are the next ones
   std::uint64_t epoch = 0;
@@ -47,13 +49,20 @@ struct Request {
   std::uint64_t steps = 0;  // kTakeState
 
   absl::Status end{};      // kEnd: what went wrong
-  std::string reason{};    // kEnd: why it is over
+  std::string reason{};    // kEnd, and kEdge where it is over: why
   bool suspended = false;  // kEnd: it goes on later, in another process
+
+  // kEdge: training stands still between two epochs, or is over. What those who offered alike have
+  // told; none: nothing was offered, or that was in a group that is lost.
+  std::span<const double> gathered{};
+  std::size_t members = 0, place = 0;  // as Gathered has it
+  bool over = false;
 };
 
 struct Answer {
   absl::Status status{};  // not ok: training fails
   double loss_sum = 0;    // kCompute: over the batch's samples
+  Offer offer{};          // kEdge
 };
 
 }  // namespace tactus::sdk

@@ -139,6 +139,11 @@ void Session::Live() {
     const std::string field = failed->field.empty() ? "" : failed->field + ": ";
     end_.end = absl::InternalError(field + failed->message);
   }
+  // What was said is said: where the others are gone, the end comes.
+  collective::Transport* const group = worker_->transport();
+  if (failed || finished.suspended || solo_ != nullptr || group == nullptr) return;
+  [[maybe_unused]] const absl::Status stood = trainee_.StandAtEdge(
+      *group, {.kind = Request::Kind::kEdge, .reason = finished.reason, .over = true});
 }
 
 absl::StatusOr<const Request*> Session::Await(Duration limit) {

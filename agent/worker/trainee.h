@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "agent/collective/transport.h"
 #include "agent/engine/round_engine.h"
 #include "agent/model/model.h"
 #include "agent/tensors/safetensors.h"
@@ -80,6 +81,13 @@ class Trainee {
       std::span<const std::uint64_t> indices) = 0;
   virtual void EndEvaluation() = 0;  // what it needed for it can go
   virtual std::uint32_t evaluation_batch() const = 0;
+
+  // An epoch is over, training stands still, and all members hold the same: what a trainee that has
+  // asked for such validations, and has no samples for them, does there with the others. Errors:
+  // Unavailable, the group was lost.
+  virtual absl::Status StandBetweenEpochs(collective::Transport&, const engine::RoundEngine&) {
+    return absl::OkStatus();
+  }
 
   // What training changes on each member and is no parameter, such as running statistics.
   virtual std::vector<float> ReadBuffers() const = 0;

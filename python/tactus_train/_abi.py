@@ -8,9 +8,9 @@ import pathlib
 
 from .errors import UnavailableError
 
-ABI = 2
+ABI = 3
 
-BIND, COMPUTE, STEP, TAKE_STATE, READ_BUFFERS, WRITE_BUFFERS, END = range(7)
+BIND, COMPUTE, STEP, TAKE_STATE, READ_BUFFERS, WRITE_BUFFERS, END, EDGE = range(8)
 
 
 class Request(ctypes.Structure):
@@ -40,11 +40,21 @@ class Request(ctypes.Structure):
         ("epochs", ctypes.c_uint64),
         ("consumed", ctypes.c_uint64),
         ("base_steps", ctypes.c_double),
+        ("gathered", ctypes.POINTER(ctypes.c_double)),
+        ("members", ctypes.c_uint64),
+        ("place", ctypes.c_uint64),
+        ("over", ctypes.c_int32),
     ]
 
 
 class Answer(ctypes.Structure):
-    _fields_ = [("loss_sum", ctypes.c_double), ("error", ctypes.c_char_p)]
+    _fields_ = [
+        ("loss_sum", ctypes.c_double),
+        ("error", ctypes.c_char_p),
+        ("values", ctypes.POINTER(ctypes.c_double)),
+        ("value_count", ctypes.c_uint64),
+        ("key", ctypes.c_uint64),
+    ]
 
 
 class Standing(ctypes.Structure):
