@@ -29,6 +29,7 @@ _ADAPT = {"batch", "synchronization", "aggregation", "learning_rate", "encoding"
 _SOCKET = "TACTUS_CONTROL_SOCKET"
 
 _current: "Run | None" = None
+_process = object()  # this one: in a child that is forked it is another, which costs no question to the system
 _was_member = False  # of a job's group
 
 
@@ -51,7 +52,7 @@ def init(*, adapt: Mapping[str, Any] | None = None, name: str = "program", seed:
     seed    of the samples' order.
     """
     global _current
-    if _current is not None and _current._pid == os.getpid():
+    if _current is not None and _current._process is _process:
         raise UsageError("init() was called in this process before. Call it once, and pass the run on; run.close() ends it.")
     if torch.utils.data.get_worker_info() is not None:
         raise UsageError("init() in a DataLoader's worker. Call it in the process that trains, under "
@@ -74,7 +75,7 @@ class Run:
         self._socket = _take_socket()
         self.alone = self._socket is None
         self._name, self._seed = name, seed
-        self._pid = os.getpid()
+        self._process = _process
         self._loader: Loader | None = None
         self._link: Link | None = None
         self._batch: dict | None = None  # the one that is asked for
@@ -281,7 +282,7 @@ class Run:
         """Ends the run; what was attached keeps what training made of it."""
         global _current
         self._let_go()
-        if self._loader is not None and os.getpid() == self._pid:
+        if self._loader is not None and self._process is _process:
             self._loader._close()
         if _current is self:
             _current = None
@@ -325,7 +326,7 @@ class Run:
     # ---- Inside
 
     def _require_own_process(self):
-        if os.getpid() != self._pid:
+        if self._process is not _process:
             raise UsageError("this run is another process's: this one was forked from it. Call in the process that trains.")
 
     def _require_group(self, call: str):
@@ -558,7 +559,7 @@ class Run:
         for back in self._restore:
             back()
         self._restore.clear()
-        if os.getpid() == self._pid:
+        if self._process is _process:
             self._link.end(_why_it_ends())
         self._flat.release()
         self._states.release()
@@ -575,11 +576,13 @@ def _why_it_ends() -> str:
 
 @atexit.register
 def _close_at_exit():
-    if _current is not None and _current._pid == os.getpid():
+    if _current is not None and _current._process is _process:
         _current.close()
 
 
 def _forget_in_child():
+    global _process
+    _process = object()
     if _current is not None and _current._link is not None:
         _current._link.forget()
 
