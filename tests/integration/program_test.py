@@ -223,6 +223,23 @@ open(f"late-{run.rank}", "w").close()
         self.assertEqual(code, 8, out + err)
         self.assertIn("RuntimeError: no disk is left", out + err)
 
+    def test_who_waits_for_others_sees_signals(self):
+        self.script.write_text(SCRIPT.replace("        run.step()\n", '''        if run.round == 5 and run.rank == 1:
+            while not os.path.exists("interrupted"):
+                time.sleep(0.05)
+        if run.round == 5 and run.rank == 0:
+            import signal, threading
+            threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            run.step()
+        except KeyboardInterrupt:
+            open("interrupted", "w").close()
+            raise
+'''))
+        code, out, err = self.run_words("--workers", 2, "--set", "retries=0", "--set", "adapt.policy=none", "--", sys.executable, "train.py")
+        self.assertEqual(code, 8, out + err)
+        self.assertRegex(out + err, "tactus: worker . on node local.*: KeyboardInterrupt")
+
     def test_programs_that_differ_are_refused(self):
         self.script.write_text(SCRIPT.replace('said.get("width", 16)', '16 + os.getpid() % 7'))
         code, out, err = self.run_words("--workers", 3, "--", sys.executable, "train.py")
