@@ -1,6 +1,7 @@
 #include "sdk/program_trainee.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "agent/data/field_error.h"
@@ -41,6 +42,11 @@ void ProgramTrainee::Complete(engine::EngineOptions& options) {
   options.learning_rate.base_batch = program_.batch;
   options.clip_norm = program_.clip_norm;
   options.mean_gradients = true;
+  // All know alike when: where training stands still for what the program does by itself.
+  if (program_.joins) {
+    options.validation = {
+        .policy = engine::ValidationPolicy::kAuto, .epochs = 1, .samples = program_.train_samples};
+  }
   const auto lower = [](auto& limit, const auto& other) {
     if (other) limit = limit ? std::min(*limit, *other) : *other;
   };
@@ -82,28 +88,28 @@ std::optional<protocol::ProgramFacts> ProgramTrainee::facts() const {
 
 void ProgramTrainee::Bind(std::span<float> parameters) {
   parameters_ = parameters;
-  Note(handoff_.Ask({.kind = Request::Kind::kBind,
-                     .parameters = parameters,
-                     .gradients = sums_->gradients.span().first(parameters.size()),
-                     .states = State(),
-                     .buffers = buffers_}));
+  Note(turns_.Ask({.kind = Request::Kind::kBind,
+                   .parameters = parameters,
+                   .gradients = sums_->gradients.span().first(parameters.size()),
+                   .states = State(),
+                   .buffers = buffers_}));
 }
 
 absl::Status ProgramTrainee::Compute(const engine::Batch& batch, engine::RoundEngine& engine) {
   if (!failure_.ok()) return failure_;
   engine_ = &engine;
   if (program_.reads_ahead) ahead_ = engine.LikelyNext();
-  const Answer answer = handoff_.Ask({.kind = Request::Kind::kCompute,
-                                      .indices = batch.indices,
-                                      .unit = batch.unit,
-                                      .epoch = batch.epoch,
-                                      .first_of_sum = batch.first_of_sum,
-                                      .last_of_round = batch.last_of_round,
-                                      .ahead = ahead_,
-                                      .rounds = engine.rounds(),
-                                      .epochs = engine.ledger().epoch(),
-                                      .consumed = engine.ledger().consumed(),
-                                      .base_steps = engine.base_steps()});
+  const Answer answer = turns_.Ask({.kind = Request::Kind::kCompute,
+                                    .indices = batch.indices,
+                                    .unit = batch.unit,
+                                    .epoch = batch.epoch,
+                                    .first_of_sum = batch.first_of_sum,
+                                    .last_of_round = batch.last_of_round,
+                                    .ahead = ahead_,
+                                    .rounds = engine.rounds(),
+                                    .epochs = engine.ledger().epoch(),
+                                    .consumed = engine.ledger().consumed(),
+                                    .base_steps = engine.base_steps()});
   engine_ = nullptr;
   sums_->losses.span()[0] += answer.loss_sum;
   return answer.status;
@@ -113,9 +119,41 @@ absl::StatusOr<model::EvaluationSums> ProgramTrainee::Evaluate(std::span<const s
   return absl::UnimplementedError("a program validates by itself");
 }
 
+absl::Status ProgramTrainee::StandBetweenEpochs(collective::Transport& transport,
+                                                const engine::RoundEngine& engine) {
+  if (!failure_.ok()) return failure_;
+  return StandAtEdge(transport, {.kind = Request::Kind::kEdge,
+                                 .rounds = engine.rounds(),
+                                 .epochs = engine.ledger().epoch(),
+                                 .consumed = engine.ledger().consumed(),
+                                 .base_steps = engine.base_steps()});
+}
+
+// Who has nothing more to tell is not asked again: it waits for the others, as it would in the next
+// round.
+absl::Status ProgramTrainee::StandAtEdge(collective::Transport& transport, Request edge) {
+  Gathered gathered;
+  std::optional<Offer> own;
+  while (true) {
+    if (!own) {
+      Answer answer = turns_.Ask(edge);
+      if (!answer.status.ok()) return answer.status;
+      own = std::move(answer.offer);
+    }
+    const absl::StatusOr<Turn> turn = TakeTurn(transport, *own, gathered);
+    if (!turn.ok()) return turn.status();
+    if (*turn == Turn::kOver) return absl::OkStatus();
+    if (*turn == Turn::kOthers) continue;
+    edge.gathered = gathered.values;
+    edge.members = gathered.members;
+    edge.place = gathered.place;
+    own.reset();
+  }
+}
+
 std::vector<float> ProgramTrainee::ReadBuffers() const {
   if (!buffers_.empty()) {
-    Note(handoff_.Ask({.kind = Request::Kind::kReadBuffers, .buffers = buffers_}));
+    Note(turns_.Ask({.kind = Request::Kind::kReadBuffers, .buffers = buffers_}));
   }
   return buffers_;
 }
@@ -123,7 +161,7 @@ std::vector<float> ProgramTrainee::ReadBuffers() const {
 void ProgramTrainee::WriteBuffers(std::span<const float> values) {
   std::ranges::copy(values, buffers_.begin());
   if (buffers_.empty()) return;
-  Note(handoff_.Ask({.kind = Request::Kind::kWriteBuffers, .buffers = buffers_}));
+  Note(turns_.Ask({.kind = Request::Kind::kWriteBuffers, .buffers = buffers_}));
 }
 
 absl::Status ProgramTrainee::LoadWeights(const std::string&) {
@@ -161,7 +199,7 @@ absl::StatusOr<std::vector<std::string>> ProgramTrainee::WriteModel(const std::s
 }
 
 void ProgramTrainee::Step(std::span<float> gradients, double gain) {
-  Note(handoff_.Ask({.kind = Request::Kind::kStep, .gradients = gradients, .gain = gain}));
+  Note(turns_.Ask({.kind = Request::Kind::kStep, .gradients = gradients, .gain = gain}));
 }
 
 std::vector<std::span<float>> ProgramTrainee::State() {
@@ -171,7 +209,7 @@ std::vector<std::span<float>> ProgramTrainee::State() {
 }
 
 void ProgramTrainee::TakeState(std::uint64_t steps) {
-  Note(handoff_.Ask({.kind = Request::Kind::kTakeState, .steps = steps}));
+  Note(turns_.Ask({.kind = Request::Kind::kTakeState, .steps = steps}));
 }
 
 void ProgramTrainee::Note(const Answer& answer) const {

@@ -9,21 +9,24 @@
 
 #include "agent/engine/foreign_optimizer.h"
 #include "agent/worker/trainee.h"
-#include "sdk/handoff.h"
 #include "sdk/program.h"
+#include "sdk/turns.h"
 
 namespace tactus::sdk {
 
-// The life's thread, but for SegmentReady.
+// Within the life, but for SegmentReady.
 class ProgramTrainee final : public worker::Trainee, private engine::ForeignOptimizer {
  public:
-  // The handoff outlives it.
-  ProgramTrainee(Program program, Handoff& handoff)
-      : program_(std::move(program)), handoff_(handoff) {}
+  // `turns` outlives it.
+  ProgramTrainee(Program program, Turns& turns) : program_(std::move(program)), turns_(turns) {}
 
   // By the program, while it computes a batch that is the last of its round: as
   // RoundEngine::SegmentReady. Any thread, one at a time.
   void SegmentReady(std::size_t segment) { engine_->SegmentReady(segment); }
+
+  // Asks `edge` of the program, and lets it tell the others of the group what it wants, until
+  // nobody has anything more to tell. Errors: Unavailable, the group was lost; the program's own.
+  absl::Status StandAtEdge(collective::Transport& transport, Request edge);
 
   absl::Status Open(const worker::TraineeHome& home) override;
   const cuda::SegmentTable& segments() const override { return program_.segments; }
@@ -42,7 +45,10 @@ class ProgramTrainee final : public worker::Trainee, private engine::ForeignOpti
   std::uint32_t evaluation_batch() const override { return program_.micro_batch; }
   std::vector<float> ReadBuffers() const override;
   void WriteBuffers(std::span<const float> values) override;
+  absl::Status StandBetweenEpochs(collective::Transport& transport,
+                                  const engine::RoundEngine& engine) override;
   void ReleaseMemory() override {}
+  std::string WhyGiveUp() override { return turns_.WhyGiveUp(); }
   absl::Status LoadWeights(const std::string& path) override;
   absl::Status CopyTensors(tensors::TensorsCopy& copy) const override;
   absl::StatusOr<std::vector<std::string>> WriteModel(const std::string& directory) override;
@@ -57,7 +63,7 @@ class ProgramTrainee final : public worker::Trainee, private engine::ForeignOpti
   std::vector<tensors::NamedTensor> Tensors() const;
 
   const Program program_;
-  Handoff& handoff_;
+  Turns& turns_;
   cuda::Device* device_ = nullptr;
   worker::PassSums* sums_ = nullptr;
   std::span<float> parameters_;

@@ -1,5 +1,6 @@
 #include "sdk/session.h"
 
+#include <thread>
 #include <utility>
 #include <variant>
 
@@ -11,22 +12,27 @@ namespace {
 
 constexpr Duration kLastWords = std::chrono::seconds(2);
 constexpr Duration kLook = std::chrono::milliseconds(2);
+// Between two looks whether the program has waited long enough.
+constexpr Duration kWait = std::chrono::milliseconds(20);
 
 }  // namespace
 
 class Session::Watched final : public worker::Agent {
  public:
-  Watched(worker::Agent& agent, std::uint64_t epoch_samples)
-      : agent_(agent), epoch_samples_(epoch_samples) {}
+  Watched(worker::Agent& agent, Turns& turns, std::uint64_t epoch_samples)
+      : agent_(agent), turns_(turns), epoch_samples_(epoch_samples) {}
 
-  // What the program itself asks for comes as if it were the agent's: a vote like any other.
+  // What the program itself asks for comes as if it were the agent's: a vote like any other. Who
+  // waits for others looks here now and then.
   std::optional<worker::ToWorker> Poll() override {
+    turns_.WhyGiveUp();
     if (std::optional<worker::StopMessage> stop = TakeStop()) return *std::move(stop);
     std::optional<worker::ToWorker> message = agent_.Poll();
     if (message) Note(*message);
     return message;
   }
   absl::StatusOr<worker::ToWorker> Receive() override {
+    while (!agent_.Await(kWait)) turns_.WhyGiveUp();
     absl::StatusOr<worker::ToWorker> message = agent_.Receive();
     if (message.ok()) Note(*message);
     return message;
@@ -36,7 +42,14 @@ class Session::Watched final : public worker::Agent {
     agent_.Send(message);
   }
   void Send(const worker::SnapshottedMessage& message) override { agent_.Send(message); }
-  bool Flush(Duration limit) override { return agent_.Flush(limit); }
+  bool Await(Duration limit) override { return agent_.Await(limit); }
+  bool Flush(Duration limit) override {
+    const auto end = std::chrono::steady_clock::now() + limit;
+    while (!agent_.Flush(kWait)) {
+      if (std::chrono::steady_clock::now() >= end || !turns_.WhyGiveUp().empty()) return false;
+    }
+    return true;
+  }
   void BeginStandings() override { agent_.BeginStandings(); }
   worker::Standpoint& standpoint() override { return agent_.standpoint(); }
   void HangUp() override { agent_.HangUp(); }
@@ -90,6 +103,7 @@ class Session::Watched final : public worker::Agent {
   }
 
   worker::Agent& agent_;
+  Turns& turns_;
   const std::uint64_t epoch_samples_;
   threads::Mutex mutex_;
   Standing standing_ ABSL_GUARDED_BY(mutex_);
@@ -98,16 +112,21 @@ class Session::Watched final : public worker::Agent {
   std::optional<worker::StopMessage> stop_ ABSL_GUARDED_BY(mutex_);
 };
 
+absl::Status Session::Call::Refused() {
+  return absl::FailedPreconditionError(
+      "another thread is in a call of this run; one at a time may call");
+}
+
 Session::Session(const Program& program) : Session(program, std::make_unique<SoloAgent>(program)) {}
 
 Session::Session(const Program& program, std::unique_ptr<worker::Agent> agent)
     : segments_(program.segments.size()),
       agent_(std::move(agent)),
       solo_(dynamic_cast<SoloAgent*>(agent_.get())),
-      watched_(std::make_unique<Watched>(*agent_, program.train_samples)),
-      trainee_(program, handoff_),
-      worker_(std::make_unique<worker::Worker>(*watched_, trainee_)),
-      life_([this] { Live(); }) {}
+      turns_([this] { Live(); }),
+      watched_(std::make_unique<Watched>(*agent_, turns_, program.train_samples)),
+      trainee_(program, turns_),
+      worker_(std::make_unique<worker::Worker>(*watched_, trainee_)) {}
 
 Session::~Session() { End("the program has closed its run"); }
 
@@ -120,21 +139,29 @@ void Session::Live() {
     const std::string field = failed->field.empty() ? "" : failed->field + ": ";
     end_.end = absl::InternalError(field + failed->message);
   }
-  ended_.store(true);
-  handoff_.Ask(end_);
+  // What was said is said: where the others are gone, the end comes.
+  collective::Transport* const group = worker_->transport();
+  if (failed || finished.suspended || solo_ != nullptr || group == nullptr) return;
+  [[maybe_unused]] const absl::Status stood = trainee_.StandAtEdge(
+      *group, {.kind = Request::Kind::kEdge, .reason = finished.reason, .over = true});
 }
 
-const Request* Session::Await(Duration limit) {
-  asked_ = handoff_.Await(limit);
+absl::StatusOr<const Request*> Session::Await(Duration limit) {
+  const Call call(in_call_);
+  if (!call.alone()) return Call::Refused();
+  asked_ = turns_.Await(limit);
+  if (turns_.ended() && !closed_) asked_ = &end_;
   return asked_;
 }
 
 absl::Status Session::Reply(Answer answer) {
+  const Call call(in_call_);
+  if (!call.alone()) return Call::Refused();
   if (asked_ == nullptr || asked_->kind == Request::Kind::kEnd) {
     return absl::FailedPreconditionError("nothing was asked");
   }
   asked_ = nullptr;
-  handoff_.Reply(std::move(answer));
+  turns_.Reply(std::move(answer));
   return absl::OkStatus();
 }
 
@@ -155,14 +182,23 @@ std::vector<policies::Decision> Session::TakeDecisions() {
 void Session::RequestStop(const std::string& reason) { watched_->RequestStop(reason); }
 
 void Session::End(const std::string& reason) {
-  handoff_.Close(absl::CancelledError(reason));
-  // It is at the program's answers mostly, and says why it ends; it may wait for its agent, too.
-  for (Duration waited{}; waited < kLastWords && !ended_.load(); waited += kLook) {
+  std::optional<Call> call(std::in_place, in_call_);
+  while (!call->alone()) {
     std::this_thread::sleep_for(kLook);
+    call.emplace(in_call_);
+  }
+  asked_ = nullptr;
+  closed_ = true;
+  turns_.Close(absl::CancelledError(reason));
+  // It is at the program's answers mostly, and says why it ends; it may wait for others, too.
+  const auto end = std::chrono::steady_clock::now() + kLastWords;
+  while (!turns_.ended()) {
+    turns_.Await(kLook);
+    if (std::chrono::steady_clock::now() < end) continue;
+    agent_->HangUp();
+    turns_.GiveUp();
   }
   agent_->HangUp();
-  if (life_.joinable()) life_.join();
-  asked_ = nullptr;
 }
 
 }  // namespace tactus::sdk

@@ -7,16 +7,15 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "agent/worker/worker.h"
 #include "policies/plan.h"
-#include "sdk/handoff.h"
 #include "sdk/program.h"
 #include "sdk/program_trainee.h"
 #include "sdk/solo_agent.h"
+#include "sdk/turns.h"
 
 namespace tactus::sdk {
 
@@ -30,9 +29,9 @@ struct Standing {
   policies::Plan plan{};
 };
 
-// A member of a group of one, or of one that an agent tells it of. Runs from construction to End,
-// or to its end. A call in the wrong place is FailedPrecondition, and
-// changes nothing. One thread at a time. The memory that a program is shown is there as long as
+// A member of a group of one, or of one that an agent tells it of. Runs within Await, up to what is
+// asked, and within End. A call in the wrong place, or while another thread is in one, is
+// FailedPrecondition, and changes nothing. The memory that a program is shown is there as long as
 // this is, whatever has ended.
 class Session {
  public:
@@ -42,9 +41,9 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // What is asked of the program; null: nothing was in `limit`. Stays until it is answered; kEnd
-  // stays for good.
-  const Request* Await(Duration limit);
+  // What is asked of the program; null: others were waited for longer than about `limit`. Stays
+  // until it is answered; kEnd stays until End.
+  absl::StatusOr<const Request*> Await(Duration limit);
   absl::Status Reply(Answer answer);
   // While a batch that is the last of its round is computed.
   absl::Status SegmentReady(std::uint64_t segment);
@@ -53,29 +52,47 @@ class Session {
   // Of one that runs alone; the others' are with their coordinator.
   std::vector<policies::Decision> TakeDecisions();
 
-  // Training ends at the next edge of a round, of all members.
+  // Training ends at the next edge of a round, of all members. Any thread.
   void RequestStop(const std::string& reason);
 
-  // Training ends now, whatever it is at. Waits for the life's thread.
+  // Training ends now, whatever it is at. Waits for who is in a call.
   void End(const std::string& reason);
 
  private:
   // What comes from the worker on its way to the agent.
   class Watched;
 
+  // One of the program's calls that the life may run in.
+  class Call {
+   public:
+    explicit Call(std::atomic<bool>& in_call)
+        : in_call_(in_call), alone_(!in_call.exchange(true)) {}
+    ~Call() {
+      if (alone_) in_call_.store(false);
+    }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+    bool alone() const { return alone_; }
+    static absl::Status Refused();
+
+   private:
+    std::atomic<bool>& in_call_;
+    const bool alone_;
+  };
+
   void Live();
 
   const std::uint64_t segments_;
   const std::unique_ptr<worker::Agent> agent_;
   SoloAgent* const solo_;  // the same; null: it is another's
-  Handoff handoff_;
+  Turns turns_;
   std::unique_ptr<Watched> watched_;
   ProgramTrainee trainee_;
   std::unique_ptr<worker::Worker> worker_;
   const Request* asked_ = nullptr;
   Request end_{};
-  std::atomic<bool> ended_ = false;  // the life has said its last word
-  std::thread life_;                 // last: runs over all the above
+  bool closed_ = false;
+  std::atomic<bool> in_call_ = false;  // a thread is
 };
 
 }  // namespace tactus::sdk

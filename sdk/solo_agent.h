@@ -22,6 +22,7 @@ class SoloAgent final : public worker::Agent {
 
   std::optional<worker::ToWorker> Poll() override;
   absl::StatusOr<worker::ToWorker> Receive() override;
+  bool Await(Duration) override { return true; }
   void Send(const worker::FromWorker& message) override;
   void Send(const worker::SnapshottedMessage&) override {}
   bool Flush(Duration) override { return true; }

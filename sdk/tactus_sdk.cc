@@ -70,7 +70,11 @@ tactus_request Told(tactus_run* run, const Request& request) {
           .rounds = request.rounds,
           .epochs = request.epochs,
           .consumed = request.consumed,
-          .base_steps = request.base_steps};
+          .base_steps = request.base_steps,
+          .gathered = request.gathered.data(),
+          .members = request.members,
+          .place = request.place,
+          .over = request.over};
 }
 
 }  // namespace
@@ -106,14 +110,20 @@ std::int32_t tactus_layout(const tactus_run* run, std::uint64_t* offsets, std::u
 }
 
 std::int32_t tactus_await(tactus_run* run, std::int32_t milliseconds, tactus_request* asked) {
-  const Request* request = run->session->Await(std::chrono::milliseconds(milliseconds));
-  if (request == nullptr) return 0;
-  *asked = Told(run, *request);
+  const absl::StatusOr<const Request*> request =
+      run->session->Await(std::chrono::milliseconds(milliseconds));
+  if (!request.ok()) return ResultOf(run, request.status());
+  if (*request == nullptr) return 0;
+  *asked = Told(run, **request);
   return 1;
 }
 
 std::int32_t tactus_reply(tactus_run* run, const tactus_answer* answer) {
   tactus::sdk::Answer given{.loss_sum = answer->loss_sum};
+  if (answer->values != nullptr) {
+    given.offer = {.key = answer->key,
+                   .values = {answer->values, answer->values + answer->value_count}};
+  }
   if (answer->error != nullptr) given.status = absl::AbortedError(answer->error);
   return ResultOf(run, run->session->Reply(std::move(given)));
 }

@@ -1,7 +1,8 @@
 /* Tactus beside a program that trains: the C interface.
  *
- * A worker's life runs on a thread of the library's. Where it needs the program it asks, and waits;
- * the program takes what is asked, does it, and answers:
+ * A worker's life runs within tactus_await, up to where it needs the program: there it asks, and
+ * stands still; the program takes what is asked, does it, and answers, with which the next
+ * tactus_await goes on:
  *
  *     tactus_run* run = tactus_open(program);
  *     for (;;) {
@@ -15,7 +16,8 @@
  *     tactus_close(run);
  *
  * No call goes from the library into the program. One thread at a time may call, but for what says
- * otherwise. Functions that can fail return a negative number, after which tactus_error says why.
+ * otherwise; it need not be the same each time. Functions that can fail return a negative number,
+ * after which tactus_error says why.
  * A struct only grows at its end, and with it TACTUS_ABI.
  */
 
@@ -28,7 +30,7 @@
 extern "C" {
 #endif
 
-#define TACTUS_ABI 2
+#define TACTUS_ABI 3
 
 typedef struct tactus_run tactus_run;
 
@@ -39,7 +41,10 @@ enum {
   TACTUS_TAKE_STATE = 3,    /* the states were written to: as after so many steps */
   TACTUS_READ_BUFFERS = 4,  /* put the buffers' values into their memory */
   TACTUS_WRITE_BUFFERS = 5, /* take them from there */
-  TACTUS_END = 6            /* training is over; needs no answer */
+  TACTUS_END = 6,           /* training is over; needs no answer */
+  TACTUS_EDGE = 7 /* of a group: it stands still between two epochs, or is over. Offer what
+                             * the others are to know, and be asked again, or answer nothing: go on.
+                             * Nobody goes on before all do. */
 };
 
 typedef struct {
@@ -67,22 +72,32 @@ typedef struct {
 
   double gain;       /* STEP: what the optimizer's own rate is multiplied by */
   uint64_t steps;    /* TAKE_STATE */
-  const char* text;  /* END: why */
+  const char* text;  /* END, EDGE where `over`: why */
   int32_t suspended; /* END: it goes on later, in another process */
 
   /* COMPUTE: samples that are probably asked for next, of a program that reads ahead */
   const uint64_t* ahead;
   uint64_t ahead_count;
-  /* COMPUTE: where training stands, which may have begun in another process */
+  /* COMPUTE, EDGE: where training stands, which may have begun in another process */
   uint64_t rounds;   /* applied */
   uint64_t epochs;   /* used whole */
   uint64_t consumed; /* samples of the next one */
   double base_steps; /* as `progress` of tactus_standing */
+  /* EDGE: what was offered, by this member and those whose key and count were the same, of one
+   * after the other; null: nothing was, or that was in a group that is lost */
+  const double* gathered; /* members * value_count */
+  uint64_t members;
+  uint64_t place; /* of this one among them */
+  int32_t over;   /* training has ended; the others may end at any time */
 } tactus_request;
 
 typedef struct {
   double loss_sum;   /* COMPUTE: over the batch's samples */
   const char* error; /* why it could not be done: training fails by it; or null */
+  /* EDGE: what is offered, in one turn with those that offer as much by the same key; else null */
+  const double* values;
+  uint64_t value_count;
+  uint64_t key;
 } tactus_answer;
 
 /* Where training stands, as of the round that was applied last. */
@@ -115,7 +130,8 @@ const char* tactus_open_error(void);
  * has room for `count`. */
 int32_t tactus_layout(const tactus_run* run, uint64_t* offsets, uint64_t count);
 
-/* 1: `asked` is filled in, with memory that lives until the answer; 0: nothing is asked yet. */
+/* 1: `asked` is filled in, with memory that lives until the answer; 0: nothing is asked yet, as
+ * others were waited for so long. */
 int32_t tactus_await(tactus_run* run, int32_t milliseconds, tactus_request* asked);
 int32_t tactus_reply(tactus_run* run, const tactus_answer* answer);
 
@@ -127,7 +143,7 @@ int32_t tactus_get_standing(tactus_run* run, tactus_standing* standing);
  * their reasons. The text lives until the next call. */
 const char* tactus_plan(tactus_run* run);
 
-/* Training ends at the next edge of a round. */
+/* Training ends at the next edge of a round. Any thread. */
 void tactus_stop(tactus_run* run, const char* reason);
 
 /* Of the last call that failed. */

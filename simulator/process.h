@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "base/time.h"
-#include "simulator/fiber.h"
+#include "fibers/fiber.h"
 #include "simulator/scheduler.h"
 
 namespace tactus::simulator {
@@ -52,7 +52,7 @@ class Process {
   void Run();
 
   Scheduler& scheduler_;
-  Fiber fiber_;
+  fibers::Fiber fiber_;
   bool running_ = false;
   bool killed_ = false;
   std::uint64_t wait_ = 0;  // number of the present or last wait

@@ -40,6 +40,9 @@ bool Perform(const Operation& operation, MeshCollectives& mesh) {
 // Between two looks at the others while nothing is under way.
 constexpr Duration kBetweenLooks = Seconds(0.02);
 
+// Between two questions whether to wait on.
+constexpr Duration kBetweenQuestions = Seconds(0.05);
+
 // A collective's place in the queue. It stays where it is until the collective is done.
 struct Ticket {
   std::uint64_t number = 0;  // collectives started before it
@@ -50,8 +53,8 @@ struct Ticket {
 // the transport's thread, Abort may come from any.
 class OperationQueue {
  public:
-  OperationQueue(std::unique_ptr<TcpMesh> mesh, std::function<Instant()> now)
-      : now_(std::move(now)), mesh_(std::move(mesh)) {}
+  OperationQueue(const TcpMeeting& meeting, std::unique_ptr<TcpMesh> mesh)
+      : now_(meeting.now), give_up_(meeting.give_up_collective), mesh_(std::move(mesh)) {}
 
   // Appends an operation and gives the ticket its number.
   void Start(const Operation& operation, Ticket& ticket) {
@@ -68,6 +71,9 @@ class OperationQueue {
 
   // Waits for the operation's end.
   Completion Wait(const Ticket& ticket) {
+    while (give_up_ && !EndsWithin(kBetweenQuestions, ticket)) {
+      if (const std::string reason = give_up_(); !reason.empty()) Abort(reason);
+    }
     const threads::MutexLock lock(mutex_);
     while (At(ticket) == Progress::kRunning) done_.Wait(mutex_);
     const Progress progress = At(ticket);
@@ -152,6 +158,15 @@ class OperationQueue {
     return entries_.front().operation;
   }
 
+  bool EndsWithin(Duration limit, const Ticket& ticket) {
+    const auto end = DeadlineAfter(limit);
+    const threads::MutexLock lock(mutex_);
+    while (At(ticket) == Progress::kRunning) {
+      if (!done_.WaitUntil(mutex_, end)) return false;
+    }
+    return true;
+  }
+
   void FinishFirst() {
     const threads::MutexLock lock(mutex_);
     entries_.front().ticket->finished = now_();
@@ -166,6 +181,7 @@ class OperationQueue {
   }
 
   const std::function<Instant()> now_;
+  const std::function<std::string()> give_up_;
 
   threads::Mutex mutex_;
   threads::Condition work_;
@@ -204,7 +220,7 @@ class TcpTransport : public Transport {
   TcpTransport(const TcpMeeting& meeting, std::unique_ptr<TcpMesh> mesh)
       : rank_(meeting.rank),
         size_(meeting.size),
-        queue_(std::make_shared<OperationQueue>(std::move(mesh), meeting.now)),
+        queue_(std::make_shared<OperationQueue>(meeting, std::move(mesh))),
         thread_([queue = queue_] { queue->Run(); }) {}
 
   ~TcpTransport() override {

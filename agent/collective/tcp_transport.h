@@ -29,6 +29,8 @@ struct TcpMeeting {
   // Asked now and then while members are still to come: why to stop that, empty to go on. May be
   // empty.
   std::function<std::string()> give_up = {};
+  // The same, in the thread that waits, of collectives.
+  std::function<std::string()> give_up_collective = {};
 };
 
 // A connected transport, or the reason why there is none.

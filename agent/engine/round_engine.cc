@@ -166,14 +166,14 @@ EngineState RoundEngine::State() {
 }
 
 void RoundEngine::TakeValidation(const Validation& validation) {
-  TACTUS_CHECK(at_edge() && !pending_ && validation.samples > 0);
+  TACTUS_CHECK(at_edge() && !pending_);
   const bool trains = outcome_ == Outcome::kTraining;
   const Duration cost = std::max(Duration{}, validation.end - member_.edge);
   if (trains) member_.MoveEdge(member_.edge + cost);
   const bool best = member_.validations.IsBest(validation.loss);
   member_.validations.Take(validation, member_.validation_mark(), cost);
   validation_due_ = false;
-  validated_ = validation;
+  if (validation.samples > 0) validated_ = validation;
   if (!trains) return;
   reason_ = member_.ReasonToStop();
   if (reason_.empty()) return;

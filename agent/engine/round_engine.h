@@ -183,8 +183,9 @@ class RoundEngine {
   }
   // They have, or they have so at training's end. The time that it took while training goes on is
   // part of the training time and of no round; a stop condition may hold after it. Where that ends
-  // a trial which led up, what was before it is put back, and is not validated yet. Requires:
-  // at_edge(), no round under way, samples.
+  // a trial which led up, what was before it is put back, and is not validated yet. One without
+  // samples, whose loss is no number, counts as made, and decides nothing. Requires: at_edge(), no
+  // round under way.
   void TakeValidation(const Validation& validation);
   const Validations& validations() const { return member_.validations; }
 

@@ -41,7 +41,7 @@ void Validations::Take(const Validation& validation, const ValidationMark& mark,
   state_.total_cost += cost;
   state_.samples = options_.samples;
   state_.loss = validation.loss;
-  state_.since_best = best ? 0 : state_.since_best + 1;
+  if (validation.samples > 0) state_.since_best = best ? 0 : state_.since_best + 1;
   if (!best) return;
   state_.best_loss = validation.loss;
   state_.best_accuracy = validation.accuracy;

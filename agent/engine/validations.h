@@ -30,7 +30,7 @@ struct ValidationOptions {
 struct Validation {
   double loss = 0;       // mean over samples; need not be finite
   double accuracy = -1;  // share of right answers; -1: the loss has no notion of it
-  std::uint64_t samples = 0;
+  std::uint64_t samples = 0;  // 0: nothing was evaluated here
   Instant end{};  // on this member's clock
 };
 

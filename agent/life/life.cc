@@ -194,7 +194,12 @@ std::optional<Failure> Life::ValidateWhereDue() {
     EndTraining();
     return SaidOfGroup(*failure);
   }
-  TakeValidation(std::get<engine::Validation>(validated));
+  const auto& found = std::get<engine::Validation>(validated);
+  if (found.samples > 0) {
+    TakeValidation(found);
+  } else {
+    engine().TakeValidation(found);
+  }
   return std::nullopt;
 }
 

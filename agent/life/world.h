@@ -102,7 +102,8 @@ class World {
   virtual OrFailure<engine::Validation> Validate(const std::function<void()>& beside) = 0;
 
   // The same while training stands still, with the means of the buffers that training changes on
-  // each member: training goes on with each one's own.
+  // each member: training goes on with each one's own. samples = 0: what is trained has used the
+  // standstill for itself, and there is nothing to tell.
   virtual OrFailure<engine::Validation> ValidateAtEdge() = 0;
 
   // What was just validated, at an edge or at the end, is the best so far: it is kept, to take the

@@ -24,6 +24,9 @@ class Agent {
   // is no message; after either none will come.
   virtual absl::StatusOr<ToWorker> Receive() = 0;
 
+  // Whether Receive would return at once, within `limit`.
+  virtual bool Await(Duration limit) = 0;
+
   // Hands a message over; never blocks.
   virtual void Send(const FromWorker& message) = 0;
   virtual void Send(const SnapshottedMessage& message) = 0;

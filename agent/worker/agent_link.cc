@@ -85,6 +85,15 @@ absl::StatusOr<ToWorker> AgentLink::Receive() {
   return message;
 }
 
+bool AgentLink::Await(Duration limit) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  const threads::MutexLock lock(mutex_);
+  while (received_.empty() && end_.ok()) {
+    if (!changed_.WaitUntil(mutex_, end)) return false;
+  }
+  return true;
+}
+
 void AgentLink::Send(const FromWorker& message) {
   Queue({.text = Format(message) + "\n",
          .droppable = std::holds_alternative<ReportMessage>(message)});

@@ -41,6 +41,7 @@ class AgentLink final : public Agent {
 
   std::optional<ToWorker> Poll() override;
   absl::StatusOr<ToWorker> Receive() override;
+  bool Await(Duration limit) override;
   void Send(const FromWorker& message) override;
   void Send(const SnapshottedMessage& message) override;
   bool Flush(Duration limit) override;

@@ -8,6 +8,7 @@
 namespace tactus::worker {
 
 void SpeedEmulation::Begin() {
+  if (speed_ <= 0) return;
   started_ = Now();
   cpu_started_ = ThreadCpuTime();
 }

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "agent/collective/transport.h"
 #include "agent/engine/round_engine.h"
 #include "agent/model/model.h"
 #include "agent/tensors/safetensors.h"
@@ -81,9 +82,20 @@ class Trainee {
   virtual void EndEvaluation() = 0;  // what it needed for it can go
   virtual std::uint32_t evaluation_batch() const = 0;
 
+  // An epoch is over, training stands still, and all members hold the same: what a trainee that has
+  // asked for such validations, and has no samples for them, does there with the others. Errors:
+  // Unavailable, the group was lost.
+  virtual absl::Status StandBetweenEpochs(collective::Transport&, const engine::RoundEngine&) {
+    return absl::OkStatus();
+  }
+
   // What training changes on each member and is no parameter, such as running statistics.
   virtual std::vector<float> ReadBuffers() const = 0;
   virtual void WriteBuffers(std::span<const float> values) = 0;
+
+  // Asked now and then while its worker waits for the other members of its group: why to leave it;
+  // empty: to wait on.
+  virtual std::string WhyGiveUp() { return {}; }
 
   // Memory of the device that it keeps for later and does not use goes back.
   virtual void ReleaseMemory() = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <type_traits>
 #include <utility>
@@ -236,12 +237,14 @@ collective::ConnectedTransport Worker::Connect(const GroupMessage& group,
                                        .give_up = meeting.give_up,
                                        .must_end = EndAtOnce});
   }
-  collective::ConnectedTransport tcp = collective::ConnectTcp({.rank = rank,
-                                                               .size = size,
-                                                               .address = start_.address,
-                                                               .exchange = meeting.exchange,
-                                                               .now = Now,
-                                                               .give_up = meeting.give_up});
+  collective::ConnectedTransport tcp =
+      collective::ConnectTcp({.rank = rank,
+                              .size = size,
+                              .address = start_.address,
+                              .exchange = meeting.exchange,
+                              .now = Now,
+                              .give_up = meeting.give_up,
+                              .give_up_collective = [this] { return trainee_.WhyGiveUp(); }});
   if (!gpu || tcp.transport == nullptr) return tcp;
   return collective::MakeStagedTransport({.device = *gpu,
                                           .compute_stream = device_->stream(),
@@ -453,9 +456,16 @@ life::OrFailure<engine::Validation> Worker::Validate(const std::function<void()>
 life::OrFailure<engine::Validation> Worker::ValidateAtEdge() {
   const std::vector<float> own = trainee_.ReadBuffers();
   if (auto failure = AgreeOnBuffers(static_cast<double>(engine_->samples()))) return *failure;
-  life::OrFailure<engine::Validation> found = Validate([] {});
+  const bool validates = trainee_.validation_samples() > 0;
+  life::OrFailure<engine::Validation> found = validates ? Validate([] {}) : StandBetweenEpochs();
   trainee_.WriteBuffers(own);
   return found;
+}
+
+life::OrFailure<engine::Validation> Worker::StandBetweenEpochs() {
+  const absl::Status stood = trainee_.StandBetweenEpochs(*transport_, *engine_);
+  if (!stood.ok()) return InGroup(stood);
+  return engine::Validation{.loss = std::numeric_limits<double>::quiet_NaN(), .end = Now()};
 }
 
 Instant Worker::KeepBest() {

@@ -42,6 +42,9 @@ class Worker : private life::Mail, private life::World {
   // Runs to the end. What went wrong is told to the agent and returned.
   std::optional<FailedMessage> Run();
 
+  // Of the group that it ended in, whose members may go on talking; null: there was none.
+  collective::Transport* transport() { return transport_.get(); }
+
  private:
   life::OrFailure<protocol::ToWorker> Await() override;
   std::optional<protocol::ToWorker> Poll() override;
@@ -95,6 +98,7 @@ class Worker : private life::Mail, private life::World {
   bool KeepsFiles() const { return !start_.output_directory.empty(); }
   bool KeepsBest() const { return start_.job.result == JobResult::kBest; }
   absl::Status Pass(const engine::Batch& batch);
+  life::OrFailure<engine::Validation> StandBetweenEpochs();
   void OpenSnapshots();
   std::vector<float> ParametersOnHost() const;  // waits for the device
 

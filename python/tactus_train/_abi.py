@@ -8,11 +8,9 @@ import pathlib
 
 from .errors import UnavailableError
 
-ABI = 2
+ABI = 3
 
-BIND, COMPUTE, STEP, TAKE_STATE, READ_BUFFERS, WRITE_BUFFERS, END = range(7)
-
-_float_p = ctypes.POINTER(ctypes.c_float)
+BIND, COMPUTE, STEP, TAKE_STATE, READ_BUFFERS, WRITE_BUFFERS, END, EDGE = range(8)
 
 
 class Request(ctypes.Structure):
@@ -21,12 +19,12 @@ class Request(ctypes.Structure):
         ("first_of_sum", ctypes.c_int32),
         ("last_of_round", ctypes.c_int32),
         ("failed", ctypes.c_int32),
-        ("parameters", _float_p),
-        ("gradients", _float_p),
+        ("parameters", ctypes.c_void_p),
+        ("gradients", ctypes.c_void_p),
         ("length", ctypes.c_uint64),
-        ("states", ctypes.POINTER(_float_p)),
+        ("states", ctypes.POINTER(ctypes.c_void_p)),
         ("state_count", ctypes.c_uint64),
-        ("buffers", _float_p),
+        ("buffers", ctypes.c_void_p),
         ("buffer_count", ctypes.c_uint64),
         ("indices", ctypes.POINTER(ctypes.c_uint64)),
         ("index_count", ctypes.c_uint64),
@@ -42,11 +40,21 @@ class Request(ctypes.Structure):
         ("epochs", ctypes.c_uint64),
         ("consumed", ctypes.c_uint64),
         ("base_steps", ctypes.c_double),
+        ("gathered", ctypes.POINTER(ctypes.c_double)),
+        ("members", ctypes.c_uint64),
+        ("place", ctypes.c_uint64),
+        ("over", ctypes.c_int32),
     ]
 
 
 class Answer(ctypes.Structure):
-    _fields_ = [("loss_sum", ctypes.c_double), ("error", ctypes.c_char_p)]
+    _fields_ = [
+        ("loss_sum", ctypes.c_double),
+        ("error", ctypes.c_char_p),
+        ("values", ctypes.POINTER(ctypes.c_double)),
+        ("value_count", ctypes.c_uint64),
+        ("key", ctypes.c_uint64),
+    ]
 
 
 class Standing(ctypes.Structure):

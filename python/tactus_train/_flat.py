@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import operator
 from collections import defaultdict
 
 import torch
@@ -51,23 +52,31 @@ def sync_batch_norms(model) -> list[str]:
     return [name for name, module in model.named_modules() if isinstance(module, torch.nn.SyncBatchNorm)]
 
 
+_address_of = torch.Tensor.data_ptr
+_gradient_of = operator.attrgetter("grad")
+_version_of = operator.attrgetter("_version")
+
+
+def _are(these, those) -> bool:
+    """Whether they are the same objects, one by one; of as many."""
+    return all(map(operator.is_, these, those))
+
+
 class Flat:
-    """Parameters and gradients as views. Gradients can be pointed at other memory of the same layout, and back."""
+    """Parameters and gradients as views. Gradients can be pointed at other memory of the same layout, and back.
+
+    What is looked at in each step is looked at by maps of C functions: a model may have hundreds of parameters.
+    """
 
     def __init__(self, parameters):
         self.names = [name for name, _ in parameters]
         self.parameters = [parameter for _, parameter in parameters]
-        self.touched = [False] * len(parameters)  # by a backward pass of the sum
         self.offsets: list[int] = []
         self._homes: list[int] = []  # addresses of the parameters
-        self._gradients: torch.Tensor | None = None
+        self.gradients: torch.Tensor | None = None
         self._views: list[torch.Tensor] = []  # of these
-        self._hooks = [parameter.register_hook(self._hook(i)) for i, parameter in enumerate(self.parameters)]
-
-    def _hook(self, i):
-        def touch(_):
-            self.touched[i] = True
-        return touch
+        self._addresses: list[int] = []  # of those
+        self._versions: list[int] = []  # of those, when the sum began
 
     def segments(self):
         return [{"name": name, "shape": list(parameter.shape)} for name, parameter in zip(self.names, self.parameters)]
@@ -87,10 +96,11 @@ class Flat:
                     view.copy_(parameter.data)
                     parameter.data = view
             self._homes = [parameter.data_ptr() for parameter in self.parameters]
-        self._gradients = gradients
-        self._views = self.views(gradients)
-        self._addresses = [view.data_ptr() for view in self._views]
+        self.gradients = gradients
+        self._views = [view.data for view in self.views(gradients)]  # each with a count of changes of its own
+        self._addresses = list(map(_address_of, self._views))
         self.point_back()
+        self.begin_sum()
 
     def point_at(self, views: list[torch.Tensor]):
         for parameter, view in zip(self.parameters, views):
@@ -101,30 +111,35 @@ class Flat:
 
     def hide_untouched(self) -> bool:
         """Who has no gradient in the sum is none of the step's, as in a loop of torch's. Whether there is any."""
-        if all(self.touched):
+        touched = list(map(operator.ne, self.versions(), self._versions))
+        if all(touched):
             return False
-        for parameter, touched in zip(self.parameters, self.touched):
-            if not touched:
+        for parameter, was in zip(self.parameters, touched):
+            if not was:
                 parameter.grad = None
         return True
 
     def begin_sum(self):
-        self.touched[:] = [False] * len(self.touched)
+        self._versions = self.versions()
 
-    @property
-    def gradients(self) -> torch.Tensor:
-        return self._gradients
+    def versions(self) -> list[int]:
+        """How often each gradient was changed, by torch."""
+        return list(map(_version_of, self._views))
 
     def check_home(self):
         """Raises ModelError where a parameter was moved."""
+        if list(map(_address_of, self.parameters)) == self._homes:
+            return
         for name, parameter, home in zip(self.names, self.parameters, self._homes):
-            if parameter.data_ptr() != home or parameter.dtype != torch.float32:
+            if parameter.data_ptr() != home:
                 raise ModelError(f"parameter {name} was moved or replaced after attach(): training goes on elsewhere. Call "
                                  "run.detach() before model.to(), model.double() or an assignment, and attach again.", name)
 
     def gather_strays(self):
         """Adds gradients that a backward pass put elsewhere, because somebody had taken the views away, and puts the views
         back."""
+        if _are(map(_gradient_of, self.parameters), self._views) and list(map(_address_of, self._views)) == self._addresses:
+            return
         with torch.no_grad():
             for parameter, view, address in zip(self.parameters, self._views, self._addresses):
                 gradient = parameter.grad
@@ -136,8 +151,6 @@ class Flat:
 
     def release(self):
         """Parameters move to memory of their own, and have no gradients."""
-        for hook in self._hooks:
-            hook.remove()
         with torch.no_grad():
             for parameter in self.parameters:
                 parameter.data = parameter.data.clone(memory_format=torch.preserve_format)
@@ -194,6 +207,8 @@ class OptimizerStates:
         self._flat = flat
         self._keys = keys
         self._views: list[list[torch.Tensor]] = []
+        self._known: list[dict] = []  # the optimizer's, in its order, as they were when all was in the buffers
+        self._held: list[tuple] = []  # (of a key: its reader, the states that have it, the views that are its values)
 
     def bind(self, states: list[torch.Tensor]):
         if not self._views:  # they stay where they are
@@ -202,16 +217,27 @@ class OptimizerStates:
 
     def take_home(self):
         """States that the optimizer, or its load_state_dict, made elsewhere move into the buffers. To be called after each step."""
+        if self._is_home():
+            return
+        held = [(i, state) for i, parameter in enumerate(self._flat.parameters) if (state := self._optimizer.state.get(parameter))]
         with torch.no_grad():
-            for i, parameter in enumerate(self._flat.parameters):
-                state = self._optimizer.state.get(parameter)
-                if not state:
-                    continue
+            for i, state in held:
                 for key, views in zip(self._keys, self._views):
                     value = state.get(key)
                     if value is not None and value is not views[i]:
                         views[i].copy_(value)
                         state[key] = views[i]
+        whole = (len(held) == len(self._optimizer.state)
+                 and all(state.get(key) is not None for _, state in held for key in self._keys))
+        self._known = list(self._optimizer.state.values()) if whole else []
+        self._held = [(operator.methodcaller("get", key), [state for _, state in held], [views[i] for i, _ in held])
+                      for key, views in zip(self._keys, self._views)]
+
+    def _is_home(self) -> bool:
+        """Whether nothing was put in the place of what was in the buffers at the last look."""
+        now = self._optimizer.state
+        return (len(now) == len(self._known) and _are(now.values(), self._known)
+                and all(_are(map(value_of, states), views) for value_of, states, views in self._held))
 
     def taken(self, steps: int):
         """The buffers were written to: as after so many steps."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import zlib
 
 import torch
 
@@ -26,7 +27,7 @@ class _Memory:
 
 
 class Link:
-    """One run of the library. Everything that waits returns to Python ten times a second, so that signals are seen."""
+    """One run of the library. What waits for others returns to Python ten times a second, so that signals are seen."""
 
     def __init__(self, program: dict, socket: str | None = None):
         self._library = _abi.load()
@@ -37,11 +38,11 @@ class Link:
         self._memory = _Memory(self._library, self._run)
         self._request = _abi.Request()
 
-    def tensor_at(self, pointer, length: int) -> torch.Tensor:
+    def tensor_at(self, address: int | None, length: int) -> torch.Tensor:
         """What the run showed, as a tensor: it is there as long as the tensor or a view of it is."""
-        if not length or not pointer:
+        if not length or not address:
             return torch.empty(0)
-        floats = (ctypes.c_float * length).from_address(ctypes.cast(pointer, ctypes.c_void_p).value)
+        floats = (ctypes.c_float * length).from_address(address)
         floats.memory = self._memory
         return torch.frombuffer(floats, dtype=torch.float32)
 
@@ -53,12 +54,19 @@ class Link:
     def take(self) -> _abi.Request:
         """What is asked next. Valid until the reply."""
         run = self._open()
-        while not self._library.tactus_await(run, WAIT_MS, ctypes.byref(self._request)):
+        while not (asked := self._library.tactus_await(run, WAIT_MS, ctypes.byref(self._request))):
             pass
+        self._check(asked)
         return self._request
 
     def reply(self, loss_sum: float = 0.0, error: str | None = None):
         answer = _abi.Answer(loss_sum, error.encode() if error else None)
+        self._check(self._library.tactus_reply(self._open(), ctypes.byref(answer)))
+
+    def offer(self, values: list[float], what: str, last: bool):
+        """To those who offer as many values of the same; `last`: behind what is none."""
+        told = (ctypes.c_double * len(values))(*values)
+        answer = _abi.Answer(values=told, value_count=len(values), key=last << 32 | zlib.crc32(what.encode()))
         self._check(self._library.tactus_reply(self._open(), ctypes.byref(answer)))
 
     def standing(self) -> _abi.Standing:

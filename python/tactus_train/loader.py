@@ -47,7 +47,7 @@ class Loader:
     def __iter__(self) -> Iterator[Any]:
         run = self._run
         run._require_attached("iterating over the loader")
-        epoch = run.epoch
+        epoch = run._whole
         while (indices := run._next_batch(epoch)) is not None:
             batch = self._collate(self._samples(indices))
             run._given = True  # whoever could not read it may try again

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import dataclasses
 import fcntl
 import math
 import os
@@ -17,36 +16,10 @@ import torch
 
 from . import _abi, _facts, _flat
 from ._link import Link, failure
+from ._together import Edge, Evaluation, items, result, shared_out, sum_of
+from ._values import Plan, Step
 from .errors import ModelError, UsageError
 from .loader import Loader
-
-
-@dataclasses.dataclass(frozen=True)
-class Step:
-    """What step() came to. True where it changed the parameters."""
-
-    applied: bool
-    round_closed: bool  # the samples of this step, of all members, are in the parameters, or were left out
-    epoch_ended: bool
-    loss: float | None  # mean over the round's samples of all members; None: the round goes on
-    gradient_norm: float | None
-    gain: float  # what the learning rate rule multiplied the optimizer's rates by
-
-    def __bool__(self) -> bool:
-        return self.applied
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """What is in force, and what was decided since it was asked for last."""
-
-    version: int
-    batch_sizes: list[int]
-    synchronization: str
-    period: int
-    aggregation: str
-    learning_rate: str
-    decisions: list[dict]
 
 
 # Of `adapt`, as sdk/program.h has it.
@@ -56,6 +29,7 @@ _ADAPT = {"batch", "synchronization", "aggregation", "learning_rate", "encoding"
 _SOCKET = "TACTUS_CONTROL_SOCKET"
 
 _current: "Run | None" = None
+_process = object()  # this one: in a child that is forked it is another, which costs no question to the system
 _was_member = False  # of a job's group
 
 
@@ -78,7 +52,7 @@ def init(*, adapt: Mapping[str, Any] | None = None, name: str = "program", seed:
     seed    of the samples' order.
     """
     global _current
-    if _current is not None and _current._pid == os.getpid():
+    if _current is not None and _current._process is _process:
         raise UsageError("init() was called in this process before. Call it once, and pass the run on; run.close() ends it.")
     if torch.utils.data.get_worker_info() is not None:
         raise UsageError("init() in a DataLoader's worker. Call it in the process that trains, under "
@@ -101,11 +75,13 @@ class Run:
         self._socket = _take_socket()
         self.alone = self._socket is None
         self._name, self._seed = name, seed
-        self._pid = os.getpid()
+        self._process = _process
         self._loader: Loader | None = None
         self._link: Link | None = None
         self._batch: dict | None = None  # the one that is asked for
+        self._edge: Edge | None = None  # where the group stands still now
         self._ahead: list[int] = []  # samples that are probably asked for next
+        self._offered = 0  # values, at the edge
         self._losses = 0.0
         self._backward_done = False
         self._given = False  # the loop has it
@@ -192,7 +168,7 @@ class Run:
         """The numbers of the epochs, from the present one to the last; of one that was left before its end, once more."""
         self._require_attached("run.epochs()")
         while not self.over:
-            self._in_epoch = self.epoch
+            self._in_epoch = self._whole
             yield self._in_epoch
 
     def backward(self, loss: torch.Tensor, **kwargs) -> None:
@@ -204,14 +180,14 @@ class Run:
             raise UsageError("backward(): no parameter is behind this loss. Does it come from torch.no_grad() or .detach()?")
         count = len(batch["indices"])
         weight = count / batch["unit"]
-        if not batch["first_of_sum"] and self._gradients_version != self._flat.gradients._version:
+        if not batch["first_of_sum"] and self._gradient_versions != self._flat.versions():
             raise UsageError("gradients were changed between two batches of a step. Does the loop call model.zero_grad()? Remove it.")
         (loss if weight == 1 else loss * weight).backward(**kwargs)
         self._flat.gather_strays()
         self._losses += float(loss.detach()) * count
         self._flat.check_home()
         self._backward_done = True
-        self._gradients_version = self._flat.gradients._version
+        self._gradient_versions = self._flat.versions()
 
     def step(self) -> Step:
         """In place of optimizer.step(), zero_grad() and scheduler.step(): once for each batch."""
@@ -231,7 +207,7 @@ class Run:
             self._flat.gradients.zero_()
             self._flat.begin_sum()
             self._losses = 0.0
-        self._gradients_version = self._flat.gradients._version
+        self._gradient_versions = self._flat.versions()
         return self._finish_batch()
 
     # ---- Beside the loop
@@ -239,40 +215,36 @@ class Run:
     def evaluate(self, fn: Callable[..., Any], dataset: Sequence, *, batch_size: int,
                  collate_fn: Callable[[list], Any] | None = None) -> float | dict[str, float]:
         """The mean over a dataset of what `fn(*batch)` says of each sample: a tensor [samples], one number (a mean), or a dict of
-        these. In evaluation mode and without gradients. Each member of a group evaluates all of it: with the same result between
-        epochs, when all have the same parameters, but for running statistics such as those of BatchNorm, which are its own."""
-        collate = collate_fn or torch.utils.data.default_collate
-        sums: dict[str, float] = {}
+        these. In evaluation mode and without gradients. Between two epochs those members of a group that call it evaluate a share
+        each, by their batch sizes, of the same model (running statistics, such as those of BatchNorm, are averaged there), and all
+        have the same result. Elsewhere, or where the others have ended, each evaluates all of it."""
         if len(dataset) == 0:
             raise UsageError("evaluate(): the dataset is empty.", "dataset")
         modules = list(self._model.modules()) if self._link is not None and self._model is not None else []
-        training = [module.training for module in modules]
-        try:
-            for module in modules:
-                module.training = False
-            with torch.no_grad():
-                for begin in range(0, len(dataset), batch_size):
-                    end = min(begin + batch_size, len(dataset))
-                    batch = collate([dataset[i] for i in range(begin, end)])
-                    found = fn(*batch) if isinstance(batch, (list, tuple)) else fn(batch)
-                    for key, value in (found if isinstance(found, dict) else {"": found}).items():
-                        value = torch.as_tensor(value, dtype=torch.float64)
-                        sums[key] = sums.get(key, 0.0) + (float(value.sum()) if value.dim() else float(value) * (end - begin))
-        finally:
-            for module, was in zip(modules, training):
-                module.training = was
-        means = {key: value / len(dataset) for key, value in sums.items()}
-        return means[""] if set(means) == {""} else means
+        evaluation = Evaluation(fn, dataset, batch_size, collate_fn or torch.utils.data.default_collate, modules)
+        sums = shared_out(self, evaluation) or evaluation.sums(range(evaluation.batches))
+        return result({key: value / len(dataset) for key, value in sums.items()})
 
-    def mean(self, value: float, weight: float = 1) -> float:
-        """Over the members; alone it is the value."""
-        if self._standing.size > 1:
-            raise UsageError("run.mean() in a group is not there yet. Between epochs run.evaluate() has the same result on every member: use that.")
-        return float(value)
+    def mean(self, value: float | Mapping[str, float], weight: float = 1) -> float | dict[str, float]:
+        """Over those members that call it, of a number or a dict of them, by their weights, such as samples; between two epochs,
+        where a group stands still. Alone it is the value."""
+        values = dict(items(value))
+        self._require_attached("run.mean()")
+        if self.alone or self.size == 1:
+            return result({key: float(one) for key, one in values.items()})
+        sums: dict[str, float] | None = None
+        while sums is None and self._edge is not None:
+            sums = sum_of(self, "mean", {**{key: float(one) * weight for key, one in values.items()}, " weight": float(weight)}, last=True)
+        if sums is None:
+            raise UsageError("run.mean() in a group: all members call it between two epochs, behind the inner loop, where they stand still"
+                             + ("; the others have ended." if self.over else "."))
+        if not sums[" weight"] > 0:
+            raise UsageError("run.mean(): the members' weights add up to nothing.", "weight")
+        return result({key: sums[key] / sums[" weight"] for key in values})
 
     def log(self, **values: float) -> None:
         """Numbers to be kept, in `history`, with the round and the epoch."""
-        epoch = self.epoch if self._in_epoch is None else self._in_epoch
+        epoch = self._whole if self._in_epoch is None else self._in_epoch
         self.history.append({"round": self.round, "epoch": epoch, **values})
 
     def save(self, path: str | os.PathLike) -> None:
@@ -310,7 +282,7 @@ class Run:
         """Ends the run; what was attached keeps what training made of it."""
         global _current
         self._let_go()
-        if self._loader is not None and os.getpid() == self._pid:
+        if self._loader is not None and self._process is _process:
             self._loader._close()
         if _current is self:
             _current = None
@@ -337,6 +309,8 @@ class Run:
     @property
     def epoch(self) -> int:
         """Of the next sample."""
+        if self._edge is not None:
+            return self._edge.epochs
         return self._batch["epoch"] if self._batch else self._standing.epoch
 
     @property
@@ -352,7 +326,7 @@ class Run:
     # ---- Inside
 
     def _require_own_process(self):
-        if os.getpid() != self._pid:
+        if self._process is not _process:
             raise UsageError("this run is another process's: this one was forked from it. Call in the process that trains.")
 
     def _require_group(self, call: str):
@@ -415,7 +389,7 @@ class Run:
         return self._batch
 
     def _check_gradients(self):
-        if self._flat.gradients._version != self._gradients_version:
+        if self._flat.versions() != self._gradient_versions:
             raise UsageError("gradients were changed between backward() and step(). To clip, pass clip_norm= to run.attach(): it then "
                              "bounds the mean over all members.")
 
@@ -426,17 +400,28 @@ class Run:
             raise UsageError("the loop asked for another batch, but step() was not called for the last one (round "
                              f"{self.round}, {len(self._batch['indices'])} samples). Call run.step() once for every batch, after "
                              "run.backward(loss); run.skip() to leave one out.")
-        while not self.over:
-            if self._batch is None:
-                self._serve()  # a signal had come between
-            elif not self._batch["indices"]:
+        while not self.over and self._whole <= epoch:
+            if self._edge is not None:
+                self._edge = None
+                self._link.reply()
+            elif self._batch is not None and self._batch["indices"]:
+                return self._batch["indices"]
+            elif self._batch is not None:
                 self._finish_batch()  # of a round in which this member has no samples
-            else:
-                break
-        return None if self.over or self._batch["epoch"] != epoch else self._batch["indices"]
+                continue
+            self._serve()  # or a signal had come between
+        return None
+
+    @property
+    def _whole(self) -> int:
+        """The epoch that the loop is in. In a group it ends where all members stand still, which may be in the next one's samples
+        where rounds cross epochs."""
+        if self._batch is None or self._edge is not None:
+            return self.epoch
+        return self._batch["epoch"] if self.alone else self._batch["whole"]
 
     def _finish_batch(self) -> Step:
-        rounds, epoch = self.round, self._batch["epoch"]
+        rounds, epoch = self.round, self._whole
         losses, self._losses = self._losses, 0.0
         self._given = self._backward_done = False
         self._batch = None
@@ -446,7 +431,7 @@ class Run:
         standing = self._standing
         if closed:
             self._step_scheduler()
-        return Step(applied=closed and bool(standing.applied), round_closed=closed, epoch_ended=self.over or self.epoch != epoch,
+        return Step(applied=closed and bool(standing.applied), round_closed=closed, epoch_ended=self.over or self._whole != epoch,
                     loss=standing.loss if closed else None, gradient_norm=standing.gradient_norm if closed else None,
                     gain=standing.gain if closed else 1.0)
 
@@ -477,14 +462,17 @@ class Run:
             if request.kind == _abi.COMPUTE:
                 self._standing = self._link.standing()
                 self._batch = {"indices": request.indices[:request.index_count], "unit": request.unit, "epoch": request.epoch,
-                               "first_of_sum": bool(request.first_of_sum)}
+                               "whole": request.epochs, "first_of_sum": bool(request.first_of_sum)}
                 self._ahead = request.ahead[:request.ahead_count]
                 if request.rounds > self._standing.rounds:
                     self._go_on_from(request)
                 if request.first_of_sum:
                     self._flat.begin_sum()
                 return
+            if request.kind == _abi.EDGE:
+                return self._stand(request)
             if request.kind == _abi.END:
+                self._edge = None
                 self._standing = self._link.standing()
                 self.over = True
                 self.reason = request.text.decode()
@@ -502,6 +490,18 @@ class Run:
                 self._link.reply(error=self.reason)
                 raise
             self._link.reply()
+
+    def _stand(self, request):
+        self._standing = self._link.standing()
+        self.over = bool(request.over)
+        if self.over:
+            self.reason = request.text.decode()
+        elif request.rounds > self._standing.rounds:
+            self._go_on_from(request)
+        told, members = request.gathered, request.members
+        count = self._offered
+        rows = [told[count * i:count * (i + 1)] for i in range(members)] if told else None
+        self._edge = Edge(self._standing.epoch if self.over else request.epochs, rows, request.place)
 
     def _go_on_from(self, request):
         """Training came further without this process: it began in another, or this one was behind its group."""
@@ -524,10 +524,9 @@ class Run:
             self._move_buffers(request, request.kind == _abi.WRITE_BUFFERS)
 
     def _step_by(self, request):
-        gradients = self._link.tensor_at(request.gradients, request.length)
-        elsewhere = gradients.data_ptr() != self._flat.gradients.data_ptr()
+        elsewhere = request.gradients != self._flat.gradients.data_ptr()
         if elsewhere:
-            self._flat.point_at(self._flat.views(gradients))
+            self._flat.point_at(self._flat.views(self._link.tensor_at(request.gradients, request.length)))
         # What this member's passes did not touch others' may have.
         hidden = not elsewhere and self._standing.size <= 1 and self._flat.hide_untouched()
         groups, gain = self._optimizer.param_groups, request.gain
@@ -560,12 +559,12 @@ class Run:
         for back in self._restore:
             back()
         self._restore.clear()
-        if os.getpid() == self._pid:
+        if self._process is _process:
             self._link.end(_why_it_ends())
         self._flat.release()
         self._states.release()
         self._link = None
-        self._batch = None
+        self._batch = self._edge = None
         self._given = False
 
 
@@ -577,11 +576,13 @@ def _why_it_ends() -> str:
 
 @atexit.register
 def _close_at_exit():
-    if _current is not None and _current._pid == os.getpid():
+    if _current is not None and _current._process is _process:
         _current.close()
 
 
 def _forget_in_child():
+    global _process
+    _process = object()
     if _current is not None and _current._link is not None:
         _current._link.forget()
 

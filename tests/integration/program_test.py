@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -120,6 +121,91 @@ class LocalProgramTest(ProgramTest):
                 self.assertEqual(code, 0, out + err)
                 self.assertRegex(out, r"worker \d+ \| rank 0 of 2: 3 epochs completed, 1440 samples")
 
+    CENTRED = '''
+class Centred(nn.Module):  # running statistics, as BatchNorm's, of batches of one sample as well
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("middle", torch.zeros(int(said.get("width", 16))))
+    def forward(self, x):
+        if self.training:
+            self.middle.mul_(0.9).add_(x.detach().mean(0), alpha=0.1)
+        return x - self.middle
+'''
+    EPOCHS = '''
+class Read(Samples):
+    def __getitem__(self, index):
+        self.read += 1
+        return super().__getitem__(index)
+test = Read(500)
+def evaluated(tag, **more):
+    test.read = 0
+    right = run.evaluate(lambda x, y: {"loss": nn.functional.cross_entropy(model(x), y, reduction="none"),
+                                      "right": model(x).argmax(1) == y},
+                         test, batch_size=20)
+    print(f"{tag} of {run.rank}: {right!r} read {test.read}", flush=True)
+for epoch in run.epochs():
+    for x, y in loader:
+        if run.round == 3:
+            try:
+                run.mean(1)
+            except tactus_train.UsageError as error:
+                print(f"refused of {run.rank}: {error}", flush=True)
+        run.backward(nn.functional.cross_entropy(model(x), y))
+        run.step()
+    evaluated(f"epoch {epoch}")
+    if run.rank == 1:
+        evaluated("once more")
+    mean = run.mean({"rank": run.rank, "seven": 7}, weight=run.rank + 1)
+    print(f"mean {epoch} of {run.rank}: {mean!r}", flush=True)
+'''
+
+    def epochs_script(self, more=""):
+        head = SCRIPT[:SCRIPT.index("for epoch in run.epochs()")]
+        self.script.write_text(head.replace("nn.Tanh()", "Centred(), nn.Tanh()").replace("run = tactus_train", self.CENTRED + "run = tactus_train")
+                               + self.EPOCHS + more)
+
+    def test_evaluation_is_shared_out_and_the_same_for_all(self):
+        self.epochs_script()
+        for flags in (["policy=none"], ["policy=none", "synchronization.policy=delayed"],
+                      ["policy=none", "synchronization.policy=periodic", "synchronization.period=3"], []):
+            with self.subTest(flags=flags):
+                words = [word for flag in flags for word in ("--set", f"adapt.{flag}")]
+                code, out, err = self.run_words("--workers", 3, *words, "--", sys.executable, "train.py", "epochs=3")
+                self.assertEqual(code, 0, out + err)
+                for epoch in range(3):
+                    found = re.findall(rf"epoch {epoch} of (\d): (.*) read (\d+)", out)
+                    self.assertEqual(sorted(rank for rank, _, _ in found), ["0", "1", "2"], out + err)
+                    self.assertEqual(len({result for _, result, _ in found}), 1, out)
+                    self.assertEqual(sum(int(read) for _, _, read in found), 500, out)
+                    self.assertEqual(len(set(re.findall(rf"mean {epoch} of \d: (.*)", out))), 1, out)
+                self.assertIn("refused of 0: run.mean() in a group: all members call it between two epochs", out)
+                self.assertEqual(re.findall(r"once more of 1: .* read (\d+)", out), ["500"] * 3)
+                self.assertIn(f"{{'rank': {(1 * 2 + 2 * 3) / 6}, 'seven': 7.0}}", out)
+
+    def test_an_exception_while_all_evaluate_fails_the_job(self):
+        self.epochs_script()
+        self.script.write_text(self.script.read_text().replace("test.read = 0", "test.read = 0; assert (run.rank, tag) != (1, 'epoch 1'), 'no test data'"))
+        code, out, err = self.run_words("--workers", 3, "--set", "retries=0", "--set", "adapt.policy=none", "--", sys.executable, "train.py",
+                                        "epochs=3")
+        self.assertEqual(code, 8, out + err)
+        self.assertIn("AssertionError: no test data", out + err)
+
+    def test_a_member_that_is_lost_while_all_evaluate_costs_nobody_the_result(self):
+        self.epochs_script('''
+print(f"done {run.rank} {run.samples}")
+''')
+        text = self.script.read_text()
+        self.script.write_text(text.replace("def evaluated(tag, **more):", '''def evaluated(tag, **more):
+    if run.rank == 2 and tag == "epoch 1" and run.size == 3:
+        os.kill(os.getpid(), 9)'''))
+        code, out, err = self.run_words("--workers", 3, "--set", "workers.min=2", "--set", "adapt.policy=none", "--", sys.executable,
+                                        "train.py", "epochs=3")
+        self.assertEqual(code, 0, out + err)
+        self.assertEqual(set(re.findall(r"done \d (\d+)", out)), {"1440"}, out + err)
+        found = re.findall(r"epoch 1 of \d: (.*) read \d+", out)
+        self.assertGreaterEqual(len(found), 2, out + err)
+        self.assertEqual(len(set(found)), 1, out + err)
+
     def test_what_is_behind_the_loop_runs_to_its_end(self):
         self.script.write_text(SCRIPT + '''
 time.sleep(3)
@@ -136,6 +222,23 @@ open(f"late-{run.rank}", "w").close()
 
         self.assertEqual(code, 8, out + err)
         self.assertIn("RuntimeError: no disk is left", out + err)
+
+    def test_who_waits_for_others_sees_signals(self):
+        self.script.write_text(SCRIPT.replace("        run.step()\n", '''        if run.round == 5 and run.rank == 1:
+            while not os.path.exists("interrupted"):
+                time.sleep(0.05)
+        if run.round == 5 and run.rank == 0:
+            import signal, threading
+            threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            run.step()
+        except KeyboardInterrupt:
+            open("interrupted", "w").close()
+            raise
+'''))
+        code, out, err = self.run_words("--workers", 2, "--set", "retries=0", "--set", "adapt.policy=none", "--", sys.executable, "train.py")
+        self.assertEqual(code, 8, out + err)
+        self.assertRegex(out + err, "tactus: worker . on node local.*: KeyboardInterrupt")
 
     def test_programs_that_differ_are_refused(self):
         self.script.write_text(SCRIPT.replace('said.get("width", 16)', '16 + os.getpid() % 7'))

@@ -26,7 +26,7 @@ HOMES = {
     r"prometheus/": ["metrics"],
     r"openssl/": ["runtime"],
     r"cuda_runtime|cuda_fp16|cuda_bf16|nccl|cublas": ["cuda", "cuda/ops"],
-    r"boost/context/": ["simulator"],
+    r"boost/context/": ["fibers"],
     r"absl/|boost/(?!context/)|spdlog/|fmt/": ["threads", "agent/data", "agent/tensors", "agent/model", "agent/worker", "agent/torchscript", "sdk", "agent/daemon", "runtime", "metrics", "client/",
                                    "coordinator", "coordinator/backup", "coordinator/codec", "coordinator/files", "coordinator/page",
                                    "coordinator/service", "coordinator/shell", "coordinator/spec", "coordinator/store",

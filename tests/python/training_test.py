@@ -12,6 +12,7 @@ from torch import nn
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
 import tactus_train  # noqa: E402
+from tactus_train import _together  # noqa: E402
 
 SAMPLES = 103
 
@@ -387,6 +388,20 @@ class TrainingTest(unittest.TestCase):
         self.assertAlmostEqual(both["loss"], float(nn.functional.cross_entropy(model(data.x), data.y)), places=5)
         self.assertTrue(model.training)
         self.assertEqual(len(loader), 13)
+        self.assertEqual(run.mean(2), 2.0)
+        self.assertEqual(run.mean({"a": 1, "b": 3}, weight=5), {"a": 1.0, "b": 3.0})
+
+    def test_shares_of_an_evaluation_are_all_of_it_by_weight(self):
+        for count, weights in ((10, [1, 1]), (7, [3, 1, 1]), (2, [1, 1, 1]), (100, [0, 0]), (5, [0.0, 2.0])):
+            shares = [_together.share(count, weights, place) for place in range(len(weights))]
+            self.assertEqual([i for share in shares for i in share], list(range(count)))
+        self.assertEqual([len(_together.share(100, [3, 1], place)) for place in (0, 1)], [75, 25])
+
+    def test_who_has_no_share_of_an_evaluation_knows_what_it_tells(self):
+        evaluation = _together.Evaluation(lambda x, y: {"loss": x.mean(), "one": torch.ones(len(x))}, Samples(), 10,
+                                          torch.utils.data.default_collate, [])
+        self.assertEqual(evaluation.sums(range(0)), {"loss": 0.0, "one": 0.0})
+        self.assertEqual(evaluation.sums(range(9, 11))["one"], 13.0)
 
 
 

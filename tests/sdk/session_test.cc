@@ -8,6 +8,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,56 @@ Program LineOf(std::uint64_t samples) {
   return program;
 }
 
+// Tells of a job, and of no group.
+class SilentAgent final : public worker::Agent {
+ public:
+  explicit SilentAgent(worker::StartMessage start) : start_(std::move(start)) {}
+
+  std::optional<worker::ToWorker> Poll() override { return std::nullopt; }
+  absl::StatusOr<worker::ToWorker> Receive() override {
+    if (start_) return *std::exchange(start_, std::nullopt);
+    hung_up_now_.wait();
+    return absl::UnavailableError("it has hung up");
+  }
+  bool Await(Duration limit) override {
+    return start_ || hung_up_now_.wait_for(limit) == std::future_status::ready;
+  }
+  void Send(const worker::FromWorker& message) override {
+    if (const auto* ready = std::get_if<worker::ReadyMessage>(&message)) ready_.set_value(*ready);
+    if (const auto* failed = std::get_if<worker::FailedMessage>(&message)) {
+      failed_.set_value(*failed);
+    }
+  }
+  void Send(const worker::SnapshottedMessage&) override {}
+  bool Flush(Duration) override { return true; }
+  void BeginStandings() override {}
+  worker::Standpoint& standpoint() override { return standpoint_; }
+  void HangUp() override {
+    if (!hangs_up_.exchange(true)) hung_up_.set_value();
+  }
+
+  std::future<worker::ReadyMessage> ready() { return ready_.get_future(); }
+  std::future<worker::FailedMessage> failed() { return failed_.get_future(); }
+
+ private:
+  std::optional<worker::StartMessage> start_;
+  worker::Standpoint standpoint_;
+  std::atomic<bool> hangs_up_ = false;
+  std::promise<void> hung_up_;
+  const std::shared_future<void> hung_up_now_ = hung_up_.get_future().share();
+  std::promise<worker::ReadyMessage> ready_;
+  std::promise<worker::FailedMessage> failed_;
+};
+
+Program MemberOf(std::uint64_t samples) {
+  Program program = LineOf(samples);
+  program.joins = true;
+  program.clip_norm = 2;
+  program.adapt.optimizer = "sgd";
+  program.adapt.momentum = 0.9;
+  return program;
+}
+
 // Gradient descent on (x - 1)^2 / 2 from 0, at the rate 0.5, as a program takes part in it.
 class Descent {
  public:
@@ -45,7 +96,7 @@ class Descent {
   // Does what is asked, until `kind` is; that is left to the caller.
   const Request& Until(Kind kind) {
     while (true) {
-      const Request* asked = session_.Await(Seconds(30));
+      const Request* asked = session_.Await(Seconds(30)).value();
       EXPECT_NE(asked, nullptr);
       if (asked->kind == kind || asked->kind == Kind::kEnd) return *asked;
       kinds_.push_back(asked->kind);
@@ -104,7 +155,7 @@ TEST(SessionTest, AProgramThatRunsAloneTrainsToItsEnd) {
 TEST(SessionTest, TheMemoryIsTheProgramsAsLongAsTheSessionIsThere) {
   Descent descent(LineOf(10));
   descent.Until(Kind::kEnd);
-  EXPECT_EQ(descent.session().Await(Seconds(30))->kind, Kind::kEnd) << "it stays";
+  EXPECT_EQ(descent.session().Await(Seconds(30)).value()->kind, Kind::kEnd) << "it stays";
   descent.session().End("enough");
   descent.session().End("once more");
   EXPECT_EQ(descent.x(), 0.875f);
@@ -170,7 +221,29 @@ TEST(SessionTest, NothingIsAskedWhileTheProgramWorks) {
   descent.Until(Kind::kCompute);
   ASSERT_TRUE(descent.session().Reply({}).ok());
   descent.Until(Kind::kEnd);
-  EXPECT_EQ(descent.session().Await(Seconds(0))->kind, Kind::kEnd);
+  EXPECT_EQ(descent.session().Await(Seconds(0)).value()->kind, Kind::kEnd);
+}
+
+// A program may train in a thread of its own, but not in two at once.
+TEST(SessionTest, OneThreadAtATimeCallsWhicheverItIs) {
+  Descent descent(LineOf(8));
+  std::thread([&] { descent.Until(Kind::kCompute); }).join();
+  std::thread([&] { descent.Until(Kind::kStep); }).join();
+  EXPECT_EQ(descent.Until(Kind::kEnd).reason, "1 epoch completed");
+  EXPECT_EQ(descent.x(), 0.75f);
+
+  auto agent = std::make_unique<SilentAgent>(worker::StartMessage{});
+  std::future<worker::ReadyMessage> ready = agent->ready();
+  Descent member(MemberOf(10), std::move(agent));
+  ASSERT_EQ(member.Until(Kind::kBind).kind, Kind::kBind);
+  ASSERT_TRUE(member.session().Reply({}).ok());
+  std::thread waits([&] { EXPECT_EQ(member.session().Await(Seconds(1)).value(), nullptr); });
+  ready.wait();  // within that call
+  const absl::Status refused = member.session().Await(Seconds(1)).status();
+  waits.join();
+
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("another thread is in a call"));
 }
 
 TEST(SessionTest, ADeviceThatIsNoneIsNamed) {
@@ -182,59 +255,14 @@ TEST(SessionTest, ADeviceThatIsNoneIsNamed) {
 
 // ---- Of a group that an agent tells it of
 
-// Tells of a job, and of no group.
-class SilentAgent final : public worker::Agent {
- public:
-  explicit SilentAgent(worker::StartMessage start) : start_(std::move(start)) {}
-
-  std::optional<worker::ToWorker> Poll() override { return std::nullopt; }
-  absl::StatusOr<worker::ToWorker> Receive() override {
-    if (start_) return *std::exchange(start_, std::nullopt);
-    hung_up_.get_future().wait();
-    return absl::UnavailableError("it has hung up");
-  }
-  void Send(const worker::FromWorker& message) override {
-    if (const auto* ready = std::get_if<worker::ReadyMessage>(&message)) ready_.set_value(*ready);
-    if (const auto* failed = std::get_if<worker::FailedMessage>(&message)) {
-      failed_.set_value(*failed);
-    }
-  }
-  void Send(const worker::SnapshottedMessage&) override {}
-  bool Flush(Duration) override { return true; }
-  void BeginStandings() override {}
-  worker::Standpoint& standpoint() override { return standpoint_; }
-  void HangUp() override {
-    if (!hangs_up_.exchange(true)) hung_up_.set_value();
-  }
-
-  std::future<worker::ReadyMessage> ready() { return ready_.get_future(); }
-  std::future<worker::FailedMessage> failed() { return failed_.get_future(); }
-
- private:
-  std::optional<worker::StartMessage> start_;
-  worker::Standpoint standpoint_;
-  std::atomic<bool> hangs_up_ = false;
-  std::promise<void> hung_up_;
-  std::promise<worker::ReadyMessage> ready_;
-  std::promise<worker::FailedMessage> failed_;
-};
-
-Program MemberOf(std::uint64_t samples) {
-  Program program = LineOf(samples);
-  program.joins = true;
-  program.clip_norm = 2;
-  program.adapt.optimizer = "sgd";
-  program.adapt.momentum = 0.9;
-  return program;
-}
-
 TEST(SessionTest, WhatAProgramIsComesBeforeTheGroupAndNothingHangsWhereNoneComes) {
   auto agent = std::make_unique<SilentAgent>(worker::StartMessage{});
   std::future<worker::ReadyMessage> ready = agent->ready();
   Descent descent(MemberOf(10), std::move(agent));
   ASSERT_EQ(descent.Until(Kind::kBind).kind, Kind::kBind);
   ASSERT_TRUE(descent.session().Reply({}).ok());
-  ASSERT_EQ(ready.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+  EXPECT_EQ(descent.session().Await(Seconds(0)).value(), nullptr) << "no group has come";
+  ASSERT_EQ(ready.wait_for(Seconds(0)), std::future_status::ready);
   const std::optional<protocol::ProgramFacts> facts = ready.get().program;
 
   ASSERT_TRUE(facts);
@@ -252,7 +280,8 @@ TEST(SessionTest, AMemberSaysWhenItEnds) {
   auto agent = std::make_unique<SilentAgent>(worker::StartMessage{});
   std::future<worker::FailedMessage> failed = agent->failed();
   Descent descent(program, std::move(agent));
-  ASSERT_EQ(failed.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+  EXPECT_FALSE(descent.Until(Kind::kEnd).end.ok());
+  ASSERT_EQ(failed.wait_for(Seconds(0)), std::future_status::ready);
 
   const worker::FailedMessage message = failed.get();
   EXPECT_EQ(message.field, "stop");

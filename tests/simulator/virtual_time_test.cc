@@ -1,4 +1,4 @@
-// Scheduler, fibers, processes: what happens when.
+// Scheduler, processes: what happens when.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "simulator/fiber.h"
 #include "simulator/process.h"
 #include "simulator/scheduler.h"
 
@@ -59,48 +58,6 @@ TEST(SchedulerTest, ThePastIsNow) {
 
   EXPECT_EQ(order, "abc");
   EXPECT_EQ(scheduler.now(), At(2));
-}
-
-TEST(FiberTest, RunsInPartsBetweenItsResumes) {
-  std::string order;
-  Fiber* self = nullptr;
-  Fiber fiber([&] {
-    order += 'b';
-    self->Suspend();
-    order += 'd';
-  });
-  self = &fiber;
-
-  order += 'a';
-  fiber.Resume();
-  order += 'c';
-  EXPECT_FALSE(fiber.ended());
-  fiber.Resume();
-
-  EXPECT_EQ(order, "abcd");
-  EXPECT_TRUE(fiber.ended());
-}
-
-TEST(FiberTest, ManyFibersKeepTheirOwnStacks) {
-  constexpr int kFibers = 500;
-  std::vector<std::unique_ptr<Fiber>> fibers;
-  std::vector<int> sums(kFibers, 0);
-  for (int i = 0; i < kFibers; ++i) {
-    fibers.push_back(std::make_unique<Fiber>([&, i] {
-      int own[64] = {};
-      for (int step = 0; step < 64; ++step) {
-        own[step] = i + step;
-        fibers[static_cast<std::size_t>(i)]->Suspend();
-      }
-      for (const int value : own) sums[static_cast<std::size_t>(i)] += value;
-    }));
-  }
-
-  for (int step = 0; step <= 64; ++step) {
-    for (auto& fiber : fibers) fiber->Resume();
-  }
-
-  for (int i = 0; i < kFibers; ++i) EXPECT_EQ(sums[static_cast<std::size_t>(i)], 64 * i + 2016);
 }
 
 TEST(ProcessTest, SleepsInVirtualTime) {

@@ -156,6 +156,28 @@ TEST(TcpMeetingTest, WhoIsAskedToGiveUpWaitsForNobody) {
   });
 }
 
+TEST(TcpTransportTest, WhoWaitsForACollectiveIsAskedWhetherToWaitOn) {
+  std::vector<TcpMeeting> pair = MeetInMemory(2);
+  std::promise<void> over;
+  OnEveryRank(2, [&](int rank) {
+    TcpMeeting own = pair[static_cast<std::size_t>(rank)];
+    int asked = 0;
+    own.give_up_collective = [&asked] { return ++asked < 3 ? "" : "the program has ended"; };
+    std::unique_ptr<Transport> transport = ConnectTcp(own).transport;
+    ASSERT_NE(transport, nullptr);
+    EXPECT_EQ(transport->StartBarrier()->Wait().progress, Progress::kDone);
+    if (rank == 1) return over.get_future().wait();  // it computes, and computes
+    asked = 0;
+
+    const Completion given_up = transport->StartBarrier()->Wait();
+
+    EXPECT_EQ(given_up.progress, Progress::kFailed);
+    EXPECT_EQ(given_up.reason, "the program has ended");
+    EXPECT_EQ(asked, 3);
+    over.set_value();
+  });
+}
+
 TEST(TcpTransportTest, WhoseConnectionFailedIsKnown) {
   std::vector<TcpMeeting> pair = MeetInMemory(2);
   OnEveryRank(2, [&](int rank) {

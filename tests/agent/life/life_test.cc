@@ -3,6 +3,7 @@
 #include "agent/life/life.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -129,6 +130,19 @@ TEST_F(ValidatingLifeTest, AnyOtherRankSaysNothingOfIt) {
   EXPECT_THAT(Run(),
               AllOf(Contains("validate at an edge"), Not(Contains(StartsWith("says validated"))),
                     Not(Contains(StartsWith("draw")))));
+}
+
+// As of programs, which use it for themselves.
+TEST_F(ValidatingLifeTest, AStandstillWithoutSamplesIsOverAndNotTold) {
+  world_.validation_samples = 0;
+  world_.validation_losses = {std::numeric_limits<double>::quiet_NaN()};
+  world_.options.stop.patience = 1;
+  const std::vector<std::string> done = Run();
+
+  EXPECT_EQ(std::ranges::count(done, "validate at an edge"), 1);
+  EXPECT_THAT(done, Not(Contains(testing::AnyOf(StartsWith("says validated"), StartsWith("draw"),
+                                                StartsWith("keep best")))));
+  EXPECT_EQ(done.back(), "says finished model.pt (4 rounds completed)");
 }
 
 TEST_F(ValidatingLifeTest, TheEdgeThatEndsTrainingIsNotEvaluatedAgain) {

@@ -71,6 +71,21 @@ TEST(AgentLinkTest, MessagesComeInOrderWhateverTheirCutting) {
   EXPECT_FALSE(link.Poll().has_value());
 }
 
+TEST(AgentLinkTest, AMessageIsAwaitedAsLongAsIsSaid) {
+  Peer peer;
+  AgentLink link(peer.TakeWorkerEnd());
+  EXPECT_FALSE(link.Await(Seconds(0.01)));
+  peer.Write(R"({"stop": {"reason": "a"}})"
+             "\n");
+
+  EXPECT_TRUE(link.Await(Seconds(30)));
+  EXPECT_TRUE(link.Await(Seconds(0))) << "it is there still";
+  EXPECT_TRUE(link.Receive().ok());
+  EXPECT_FALSE(link.Await(Seconds(0.01)));
+  link.HangUp();
+  EXPECT_TRUE(link.Await(Seconds(30))) << "its end is an answer";
+}
+
 TEST(AgentLinkTest, SendsWholeLines) {
   Peer peer;
   AgentLink link(peer.TakeWorkerEnd());

@@ -1,23 +1,15 @@
-// Two threads of which one runs at a time: the worker's life, and the program that it trains.
-//
-// A program has a loop of its own, and so has a worker's life. The life runs on a thread of the
-// library's; where it needs the program it asks, and sleeps until it is answered, while the
-// program's thread, which slept until then, works. So neither is turned inside out, no call goes
-// from here into the program, and whoever waits can look now and then at what else may happen.
+// What a worker's life asks of the program that it trains, and what it is answered.
 
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "base/time.h"
-#include "threads/mutex.h"
+#include "sdk/gathering.h"
 
 namespace tactus::sdk {
 
@@ -31,6 +23,7 @@ struct Request {
     kReadBuffers,   // to put its buffers into their memory
     kWriteBuffers,  // to take them from there
     kEnd,           // nothing: training is over
+    kEdge,          // to go on, or to offer what all members are told
   };
   Kind kind = Kind::kEnd;
 
@@ -40,7 +33,7 @@ struct Request {
   std::vector<std::span<float>> states{};
   std::span<float> buffers{};
 
-  // kCompute
+  // kCompute, and from `rounds` on kEdge
   std::span<const std::uint64_t> indices{};
   double unit = 1;  // as engine::Batch has it, as are the next ones
   std::uint64_t epoch = 0;
@@ -56,37 +49,20 @@ struct Request {
   std::uint64_t steps = 0;  // kTakeState
 
   absl::Status end{};      // kEnd: what went wrong
-  std::string reason{};    // kEnd: why it is over
+  std::string reason{};    // kEnd, and kEdge where it is over: why
   bool suspended = false;  // kEnd: it goes on later, in another process
+
+  // kEdge: training stands still between two epochs, or is over. What those who offered alike have
+  // told; none: nothing was offered, or that was in a group that is lost.
+  std::span<const double> gathered{};
+  std::size_t members = 0, place = 0;  // as Gathered has it
+  bool over = false;
 };
 
 struct Answer {
   absl::Status status{};  // not ok: training fails
   double loss_sum = 0;    // kCompute: over the batch's samples
-};
-
-class Handoff {
- public:
-  // The life's thread: waits for the answer. After Close it is an error at once.
-  Answer Ask(const Request& request);
-
-  // The program's threads, one at a time. What is asked, which stays until it is answered; null:
-  // nothing was in `limit`.
-  const Request* Await(Duration limit);
-  // Requires: something is asked.
-  void Reply(Answer answer);
-  // Whatever is asked, and will be, is answered so.
-  void Close(const absl::Status& status);
-
- private:
-  threads::Mutex mutex_;
-  threads::Condition changed_;
-  // What the life does between two questions is mostly short, and to be woken takes longer: so the
-  // program looks for the next one for a moment before it sleeps.
-  std::atomic<bool> asks_ = false;
-  const Request* request_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  std::optional<Answer> answer_ ABSL_GUARDED_BY(mutex_);
-  absl::Status closed_ ABSL_GUARDED_BY(mutex_);
+  Offer offer{};          // kEdge
 };
 
 }  // namespace tactus::sdk
