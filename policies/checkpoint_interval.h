@@ -40,7 +40,7 @@ double MeanBetweenLosses(double worker_seconds, std::uint32_t losses, std::uint3
 
 // What one checkpoint cost.
 struct CheckpointCost {
-  double still_seconds = 0;   // that training stood still: the copy
+  double still_seconds = 0;   // that training stood still: what members send, the copy
   double beside_seconds = 0;  // of a thread beside training: writing it, reading it back
 };
 

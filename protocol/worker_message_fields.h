@@ -37,6 +37,7 @@ void Fields(auto& archive, Of<StopMessage> auto& message) {
   archive("discard", message.discard);
   archive("suspend", message.suspend);
   archive("regroup", message.regroup);
+  archive("leaving", message.leaving);
 }
 
 void Fields(auto& archive, Of<ProgramFacts> auto& facts) {

@@ -60,6 +60,9 @@ struct StopMessage {
   // With suspend: no checkpoint and no end, but the next group, as that of GroupLostMessage.
   // Workers that do not know it are suspended.
   bool regroup = false;
+  // With regroup: ranks that the next group will not have, as far as is known. What encodings have
+  // left with them goes to those who stay.
+  std::vector<std::uint32_t> leaving{};
 };
 using ToWorker = std::variant<GroupMessage, PeersMessage, policies::Plan, StopMessage>;
 

@@ -17,7 +17,8 @@ struct Checkpoint {
   std::string id{};      // in the place of the content's SHA-256: 64 hexadecimal digits
   bool damaged = false;  // what is read is not what was written
   engine::EngineState state{};
-  std::vector<float> parameters{};  // flat
+  std::vector<float> parameters{};             // flat
+  std::vector<engine::Residuals> residuals{};  // by rank of the group's members
 };
 
 }  // namespace tactus::simulator

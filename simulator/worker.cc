@@ -84,7 +84,7 @@ void Worker::Checkpoints::Write(job::CheckpointedMessage facts) {
                                {.id = checkpoint->id, .rounds = facts.rounds, .of_end = of_end},
                                around.scheduler.now());
   facts.file = protocol::CheckpointFileOf(facts);
-  facts.still_seconds = model.still_seconds;
+  facts.still_seconds += model.still_seconds;
   facts.write_seconds = model.write_seconds;
   const Instant copied = around.scheduler.now() + Seconds(model.still_seconds);
   writing_ = {.message = std::move(facts),
@@ -320,6 +320,12 @@ void Worker::LeaveGroup() {
 
 void Worker::BeginTraining() {
   if (rounds_.empty()) {
+    if (order_.checkpoint != nullptr) {
+      const std::vector<engine::Residuals>& residuals = order_.checkpoint->residuals;
+      const engine::ResidualParts parts = {.members = residuals.size(),
+                                           .of = [&](std::size_t rank) { return residuals[rank]; }};
+      member_->encodings.Restore(engine::ShareOf(parts, rank_, group_->size()));
+    }
     engine_->Begin(around_.scheduler.now());
   } else {
     engine_->Begin(around_.scheduler.now(), {.rounds = rounds_});
@@ -503,6 +509,7 @@ std::shared_ptr<Checkpoint> Worker::CopyCheckpoint() {
   checkpoint->id = CheckpointId(key_, HashOf(parameters_.span()));
   checkpoint->state = engine_->State();
   checkpoint->parameters.assign(parameters.begin(), parameters.end());
+  checkpoint->residuals = engine_->TakeResiduals();
   return checkpoint;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/engine/combine/residuals.h"
 #include "agent/engine/one_bit_state.h"
 #include "agent/engine/samples/ledger.h"
 #include "agent/engine/validations.h"
@@ -32,9 +33,9 @@ struct EngineState {
   std::vector<float> block_momentum{};          // empty: zero
   OneBitState one_bit{};
   std::vector<float> fresh_moment{};  // as Optimizer::FreshMoment has it
-  // Of the encoding in force, by name: this member's own, of no use to another. A member that has
-  // none, or those of another encoding, begins with none.
-  std::map<std::string, std::vector<float>> residuals{};
+  // Of the encoding in force: this member's own. A member that has none, or those of another
+  // encoding, begins with none.
+  Residuals residuals{};
 
   friend bool operator==(const EngineState&, const EngineState&) = default;
 };

@@ -72,13 +72,7 @@ void Member::CopyState(EngineState& state) {
   }
   CopyOut(device, local_steps.Momentum(), state.block_momentum);
   CopyOut(device, optimizer.FreshMoment(), state.fresh_moment);
-  const std::vector<Residual> residuals = encodings.Residuals();
-  std::erase_if(state.residuals, [&](const auto& saved) {  // of another encoding
-    return std::ranges::find(residuals, saved.first, &Residual::name) == residuals.end();
-  });
-  for (const Residual& residual : residuals) {
-    CopyOut(device, residual.values, state.residuals[residual.name]);
-  }
+  encodings.CopyResiduals(state.residuals);
   device.Synchronize();
 }
 

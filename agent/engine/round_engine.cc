@@ -6,6 +6,7 @@
 
 #include "agent/engine/gradient_facts.h"
 #include "agent/engine/one_bit_phase.h"
+#include "agent/engine/residual_talks.h"
 #include "base/check.h"
 
 namespace tactus::engine {
@@ -165,6 +166,20 @@ EngineState RoundEngine::State() {
   return state;
 }
 
+bool RoundEngine::residuals_at_hand() const {
+  return group_.size() == 1 || !gathered_.empty() || member_.encodings.Residuals().empty();
+}
+
+std::vector<Residuals> RoundEngine::TakeResiduals() {
+  TACTUS_CHECK(at_edge());
+  if (group_.size() > 1) return std::exchange(gathered_, {});
+  Residuals own;
+  member_.encodings.CopyResiduals(own);
+  member_.device.Synchronize();
+  if (own.empty()) return {};
+  return {std::move(own)};
+}
+
 void RoundEngine::TakeValidation(const Validation& validation) {
   TACTUS_CHECK(at_edge() && !pending_);
   const bool trains = outcome_ == Outcome::kTraining;
@@ -224,6 +239,8 @@ BlockCursor RoundEngine::CursorOf(Block block) const {
 
 void RoundEngine::OpenRound() {
   validated_.reset();
+  gathered_.clear();
+  gathering_ = {};
   const policies::Plan& plan = group_.round_plan();
   synchronizer_ = &group_.synchronizer();
   if (!synchronizer_->traits().local_updates && !AlignOptimizers()) return;
@@ -294,7 +311,7 @@ bool RoundEngine::MayOverlap() const {
   ValidationMark behind = member_.validation_mark();
   ++behind.rounds;
   if (validation_due_ || member_.validations.DueByCount(behind)) return false;
-  if (comparison_due_) return false;
+  if (comparison_due_ || residuals_due_) return false;
   const std::optional<std::uint64_t>& last = member_.options.stop.rounds;
   return synchronizer_ == &group_.synchronizer() && member_.ledger.HasFree() &&
          !(last && member_.rounds + 1 >= *last);
@@ -318,6 +335,23 @@ void RoundEngine::Drain() {
   // Who goes on later starts with equal states; who goes on at once has its own still.
   const bool equal = outcome_ == Outcome::kFinished || outcome_ == Outcome::kSuspended;
   if (member_.stop.decided() && equal) AlignOptimizers();
+  PassResiduals();
+}
+
+// No round is under way, and all members know alike that they do this.
+void RoundEngine::PassResiduals() {
+  const bool trains = outcome_ == Outcome::kTraining;
+  const bool gathers = outcome_ == Outcome::kSuspended || (trains && residuals_due_);
+  const bool hands_over = outcome_ == Outcome::kRegrouped;
+  if (!gathers && !hands_over) return;
+  residuals_due_ = residuals_wanted_ = false;
+  if (group_.size() == 1 || member_.encodings.Residuals().empty()) return;
+  const Completion completion =
+      gathers ? GatherResiduals(member_.encodings, member_.device, group_.transport(), gathered_)
+              : HandOverResiduals(member_.encodings, member_.device, group_.transport(), leaving_);
+  if (completion.progress == Progress::kFailed) return LoseGroup(completion.reason);
+  gathering_ = std::max(Duration{}, completion.at - member_.edge);
+  if (trains) member_.MoveEdge(member_.edge + gathering_);
 }
 
 // The device was at its last batch for so much longer than it took to queue it.
@@ -444,6 +478,7 @@ void RoundEngine::Settle(const Lanes& lanes) {
   if (lanes.validation_votes > 0 || member_.validations.DueByCount(member_.validation_mark())) {
     validation_due_ = true;
   }
+  if (lanes.residual_votes > 0) residuals_due_ = true;
   // A number that is not finite is the first that a member's wrong ones show. What is validated may
   // be kept as the best, by one member for all.
   const bool due = lanes.comparison_votes > 0 || member_.nonfinite_rounds == 1 || validation_due_;
@@ -494,6 +529,7 @@ std::vector<cuda::LaneValue> RoundEngine::OwnLanesOf(const Round& round) {
   const bool compares = group_.rank() == 0 && comparable() && !comparison_due_ &&
                         comparisons_->Due(member_.train_time);
   own.lanes.comparison_votes = compares ? 1 : 0;
+  own.lanes.residual_votes = residuals_wanted_ ? 1 : 0;
   own.divisor = round.aggregator->Divisor(round.InUnits(own.lanes.samples));
   member_.stop.Cast(own.lanes);
   return LaneValuesOf(own, group_.rank());

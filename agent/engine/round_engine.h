@@ -169,12 +169,27 @@ class RoundEngine {
   //               Between edges parameters may be ahead of them (EngineOptions::look_ahead)
   bool at_edge() const { return !cursor_ && outcome_ != Outcome::kGroupLost; }
 
-  // What another group may go on from, with the parameters. Copied into `state`, whose memory is
-  // used again; waits for the device. Equal on all members, but for the times, the encoding's
-  // residuals and, after local steps of a group that was not suspended, the optimizer's state,
-  // which is this member's then. Requires: at_edge().
+  // What another group may go on from, with the parameters and all residuals. Copied into `state`,
+  // whose memory is used again; waits for the device. Equal on all members, but for the times, the
+  // encoding's residuals and, after local steps of a group that was not suspended, the optimizer's
+  // state, which is this member's then. Requires: at_edge().
   void CopyState(EngineState& state);
   EngineState State();
+
+  // What encodings have left with each member is its own, and comes to rank 0 where it is needed:
+  // when the group is suspended, and at the end of a round in which rank 0 asks for it, with no
+  // round under way. All wait for that.
+  void RequestResiduals() { residuals_wanted_ = true; }
+  // Whether TakeResiduals has all of it at this edge. Of rank 0.
+  bool residuals_at_hand() const;
+  // By rank, once; empty where nothing is left out, or it did not come here.
+  std::vector<Residuals> TakeResiduals();
+  // How long the members stood still for it, the last time.
+  Duration gathering() const { return gathering_; }
+
+  // Ranks that the next group will not have, as far as this member was told, where a regroup is
+  // asked for: what encodings have left with them goes to those who stay.
+  void NoteLeaving(std::vector<std::uint32_t> ranks) { leaving_ = std::move(ranks); }
 
   // Whether all members are to validate now, before the next round: so all found by what they know
   // alike, or by a vote of the first one's clock. It is an edge then with no round under way.
@@ -246,6 +261,7 @@ class RoundEngine {
   void CloseRound(const collective::Completion& end);
   bool MayOverlap() const;
   void Drain();
+  void PassResiduals();
   void ApplyPending();
 
   // From what was combined to parameters, report, ledger, plan and end.
@@ -273,6 +289,11 @@ class RoundEngine {
   std::optional<Round> pending_;       // launched and not applied yet
   bool validation_due_ = false;
   bool comparison_due_ = false;
+  bool residuals_wanted_ = false;               // by this member
+  bool residuals_due_ = false;                  // by rank 0, and known to all
+  std::vector<Residuals> gathered_;             // at this edge, by rank
+  Duration gathering_{};                        // that it took
+  std::vector<std::uint32_t> leaving_;          // ranks, as far as this member was told
   std::optional<Comparisons> comparisons_;      // from Begin on
   std::optional<Comparison> comparison_;        // of the last one, where somebody was wrong
   std::optional<Validation> validated_;         // since the last round

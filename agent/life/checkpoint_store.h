@@ -18,7 +18,8 @@ class CheckpointStore {
   virtual bool idle() = 0;
 
   // Copies what a group would go on from, and begins to write it; returns when it is copied. facts:
-  // all but `file`, `still_seconds` and `write_seconds`. Requires: idle().
+  // all but `file` and `write_seconds`, and of `still_seconds` what was before the copy.
+  // Requires: idle().
   virtual void Write(protocol::CheckpointedMessage facts) = 0;
 
   // What is written and reads as it should, once; nothing: it is not known yet, there was none, or

@@ -258,6 +258,7 @@ void Life::TakeMessages() {
       // A plan that does not follow is one of an older coordinator; the next one will.
       [[maybe_unused]] const bool taken = engine().OfferPlan(std::move(*plan));
     } else if (auto* stop = std::get_if<StopMessage>(&*message)) {
+      if (stop->regroup) engine().NoteLeaving(stop->leaving);
       engine().RequestStop(stop->reason, KindOf(*stop));
     } else if (const auto* group = std::get_if<GroupMessage>(&*message)) {
       NoteGroup(*group);

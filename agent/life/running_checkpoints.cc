@@ -4,7 +4,7 @@
 
 namespace tactus::life {
 
-RunningCheckpoints::RunningCheckpoints(const engine::RoundEngine& engine, Mail& mail,
+RunningCheckpoints::RunningCheckpoints(engine::RoundEngine& engine, Mail& mail,
                                        std::unique_ptr<CheckpointStore> store,
                                        const Options& options)
     : engine_(engine),
@@ -16,7 +16,9 @@ RunningCheckpoints::RunningCheckpoints(const engine::RoundEngine& engine, Mail& 
 void RunningCheckpoints::AtEdge() {
   TellWritten();
   const bool trains = engine_.outcome() == engine::Outcome::kTraining && engine_.at_edge();
-  if (trains && schedule_.Due(engine_.mark()) && store_->idle()) Take();
+  if (!trains || !schedule_.Due(engine_.mark()) || !store_->idle()) return;
+  if (!engine_.residuals_at_hand()) return engine_.RequestResiduals();
+  Take();
 }
 
 void RunningCheckpoints::AtEnd() {
@@ -37,7 +39,8 @@ void RunningCheckpoints::Take() {
                  .epochs = engine_.ledger().epoch(),
                  .epoch_consumed = engine_.ledger().consumed(),
                  .train_loss = engine_.train_loss(),
-                 .train_seconds = ToSeconds(engine_.train_time())});
+                 .train_seconds = ToSeconds(engine_.train_time()),
+                 .still_seconds = ToSeconds(engine_.gathering())});
   schedule_.Taken(engine_.mark());
 }
 

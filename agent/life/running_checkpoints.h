@@ -26,10 +26,11 @@ class RunningCheckpoints {
   };
 
   // Engine and mail outlive this.
-  RunningCheckpoints(const engine::RoundEngine& engine, Mail& mail,
+  RunningCheckpoints(engine::RoundEngine& engine, Mail& mail,
                      std::unique_ptr<CheckpointStore> store, const Options& options);
 
-  // To be called whenever the engine may be at an edge.
+  // To be called whenever the engine may be at an edge. Where encodings have left something with
+  // the other members, they are asked for it first: the checkpoint is then a round later.
   void AtEdge();
 
   // The stop condition holds, and the evaluation and the result are still to be made: rounds that
@@ -50,7 +51,7 @@ class RunningCheckpoints {
   void Take();
   void Tell(const std::optional<protocol::CheckpointedMessage>& written);
 
-  const engine::RoundEngine& engine_;
+  engine::RoundEngine& engine_;
   Mail& mail_;
   const std::uint64_t generation_;
   policies::CheckpointSchedule schedule_;

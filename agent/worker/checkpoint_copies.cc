@@ -22,9 +22,10 @@ void CheckpointCopies::Write(CheckpointedMessage facts) {
   checkpoint.parameters.resize(source_.parameters.size());
   source_.device.Copy(source_.parameters, checkpoint.parameters);
   source_.engine.CopyState(checkpoint.state);
+  checkpoint.residuals = source_.engine.TakeResiduals();
   checkpoint.buffers = source_.trainee.ReadBuffers();
   checkpoint.best = source_.best;
-  facts.still_seconds = ToSeconds(Now() - begin);
+  facts.still_seconds += ToSeconds(Now() - begin);
   writer_.Write(std::move(facts));
 }
 

@@ -17,6 +17,7 @@
 
 #include "agent/engine/state_counters.h"
 #include "agent/tensors/safetensors.h"
+#include "agent/worker/checkpoint_residuals.h"
 #include "base/descriptor.h"
 #include "base/page_cache.h"
 #include "base/rng.h"
@@ -213,6 +214,7 @@ class Reader {
   std::string ReadFlat(const std::string& prefix, std::vector<float>& flat);
   std::string ReadBuffers(const std::string& name, std::vector<float>& buffers);
   std::string ReadBest(Checkpoint& checkpoint);
+  std::string CheckResiduals();
   std::string ReadLists(Checkpoint& checkpoint);
   std::string ReadLocalLosses(std::vector<policies::RoundLosses>& rounds);
   std::string ReadOneBit(engine::OneBitState& state);
@@ -335,6 +337,13 @@ std::string Reader::ReadBest(Checkpoint& checkpoint) {
   return wrong;
 }
 
+std::string Reader::CheckResiduals() {
+  const std::vector<tensors::WantedTensor> wanted =
+      worker::Wanted(ResidualsIn(file_), fit_.segments);
+  for (const tensors::WantedTensor& tensor : wanted) taken_.insert(tensor.name);
+  return tensors::DifferencesFrom(file_, wanted);
+}
+
 std::string Reader::ReadLists(Checkpoint& checkpoint) {
   std::string wrong = ReadBuffers(kBuffers, checkpoint.buffers);
   if (!wrong.empty()) return wrong;
@@ -395,6 +404,7 @@ std::string Reader::Read(Checkpoint& checkpoint) {
   if (wrong.empty()) wrong = ReadFlats(checkpoint);
   if (wrong.empty()) wrong = ReadLists(checkpoint);
   if (wrong.empty()) wrong = ReadBest(checkpoint);
+  if (wrong.empty()) wrong = CheckResiduals();
   for (const auto& [name, tensor] : file_.tensors) {
     if (wrong.empty() && !taken_.contains(name)) {
       wrong = "it has a tensor " + data::Quoted(name) + ", this job none";
@@ -469,6 +479,9 @@ absl::Status WriteCheckpoint(const Checkpoint& checkpoint, const cuda::SegmentTa
   if (!state.block_momentum.empty()) writer.AddFlat(kBlockMomentumPrefix, state.block_momentum);
   if (!state.fresh_moment.empty()) writer.AddFlat(kFreshMomentPrefix, state.fresh_moment);
   writer.AddBuffers(kBuffers, checkpoint.buffers);
+  for (NamedTensor& tensor : ResidualTensors(checkpoint.residuals, segments)) {
+    writer.Add(std::move(tensor));
+  }
   if (checkpoint.best != nullptr) {
     writer.AddFlat(kBestPrefix, checkpoint.best->parameters);
     writer.AddBuffers(kBestBuffers, checkpoint.best->buffers);

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "agent/engine/combine/residuals.h"
 #include "agent/engine/engine_state.h"
 #include "cuda/ops/segments.h"
 #include "protocol/worker_messages.h"
@@ -29,6 +30,8 @@ struct Checkpoint {
   engine::EngineState state{};
   std::vector<float> parameters{};  // [cuda::FlatLength(segments)]
   std::vector<float> buffers{};     // as Model::ReadBuffers has them
+  // By rank of the group's members. Written here, and read by CheckpointedResiduals.
+  std::vector<engine::Residuals> residuals{};
   // Null: none is kept. Shared with the worker, which does not change it and takes another one.
   std::shared_ptr<const BestCopy> best{};
 };
@@ -56,6 +59,8 @@ struct CheckpointFit {
 //   one_bit.scales, one_bit.layers
 //                     F64 [segments, 1] and [segments, 3]: OneBitState's lists, a row as LayerRatio
 //                     has it; only where there are any
+//   residuals.RANK.KIND.NAME, residuals.RANK.KIND
+//                     see checkpoint_residuals.h; only where there is any
 //   __metadata__      tactus.schema, the counters by name, and content_hash over all of these
 //
 // Errors: tensors::AtomicFile's.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iostream>
 #include <limits>
 #include <numeric>
 #include <type_traits>
@@ -27,6 +28,7 @@
 #include "cuda/nccl.h"
 #include "cuda/nccl_capabilities.h"
 #include "cuda/ops/vector.h"
+#include "policies/encodings.h"
 
 namespace tactus::worker {
 namespace {
@@ -195,6 +197,10 @@ absl::Status Worker::LoadCheckpoint() {
   if (absl::IsDataLoss(checkpoint.status())) return Unreadable(checkpoint.status());
   if (!checkpoint.ok()) return checkpoint.status();
   TakeUp(*std::move(checkpoint));
+  absl::StatusOr<CheckpointedResiduals> residuals =
+      CheckpointedResiduals::Open(start_.checkpoint, trainee_.segments());
+  if (!residuals.ok()) return Unreadable(residuals.status());
+  residuals_ = *std::move(residuals);
   return absl::OkStatus();
 }
 
@@ -338,6 +344,7 @@ void Worker::BeginTraining() {
     curves_.Close();
   }
   if (group_.rounds.empty()) {
+    TakeUpResiduals();
     engine_->Begin(Now());
   } else {
     const bool keeps_best = group_.rank == 0 && KeepsBest();
@@ -348,6 +355,21 @@ void Worker::BeginTraining() {
     if (begun) trainee_.WriteBuffers(buffers);
   }
   update_seconds_.emplace(engine_->edge());
+}
+
+// Where this member stands in the group is known only now. One that goes on where another group was
+// lost keeps its own.
+void Worker::TakeUpResiduals() {
+  if (!residuals_) return;
+  const engine::ResidualParts parts = residuals_->parts();
+  member_->encodings.Restore(engine::ShareOf(parts, group_.rank, group_.size));
+  const bool leaves_out =
+      policies::RowOf(group_.plan.encoding).deviation == policies::Deviation::kResidual;
+  if (leaves_out && parts.members == 0 && group_.rank == 0) {
+    std::cerr << "the checkpoint has nothing of what encodings had left out: "
+              << policies::NameOf(group_.plan.encoding) << " begins with none\n";
+  }
+  residuals_.reset();
 }
 
 // Who was the first member before, too, goes on with its own.
@@ -503,6 +525,7 @@ std::optional<life::Failure> Worker::KeepCheckpoint() {
       WriteCheckpoint({.state = engine_->State(),
                        .parameters = ParametersOnHost(),
                        .buffers = trainee_.ReadBuffers(),
+                       .residuals = engine_->TakeResiduals(),
                        .best = best_},
                       trainee_.segments(), start_.output_directory + "/" + kCheckpointFile);
   return written.ok() ? std::nullopt : std::optional(FailureOf(OfTheNode(written)));

@@ -18,6 +18,7 @@
 #include "agent/life/world.h"
 #include "agent/worker/agent.h"
 #include "agent/worker/checkpoint_file.h"
+#include "agent/worker/checkpoint_residuals.h"
 #include "agent/worker/drawn_curves.h"
 #include "agent/worker/messages.h"
 #include "agent/worker/seconds_by_round.h"
@@ -84,6 +85,8 @@ class Worker : private life::Mail, private life::World {
   absl::Status LoadCheckpoint();
   absl::Status LoadWeights();
   void TakeUp(Checkpoint checkpoint);
+  // This member's share of what encodings had left with those of a checkpoint.
+  void TakeUpResiduals();
   collective::ConnectedTransport Connect(const GroupMessage& group, const life::Meeting& meeting);
   // Whether the group's buffers travel by NCCL.
   bool ByNccl(const GroupMessage& group) const;
@@ -108,8 +111,9 @@ class Worker : private life::Mail, private life::World {
   std::unique_ptr<cuda::Device> device_;
   cuda::Buffer parameters_;
   PassSums sums_;
-  double samples_per_second_ = 0;           // tried out before the first round
-  std::unique_ptr<engine::Member> member_;  // of one group after another
+  double samples_per_second_ = 0;                   // tried out before the first round
+  std::unique_ptr<engine::Member> member_;          // of one group after another
+  std::optional<CheckpointedResiduals> residuals_;  // of the checkpoint, until training begins
   GroupMessage group_;
   std::unique_ptr<collective::Transport> transport_;
   std::unique_ptr<engine::RoundEngine> engine_;

@@ -252,7 +252,13 @@ void JobController::AskToRegroup(Turn turn) {
 }
 
 StopMessage JobController::RegroupOrder() const {
-  return {.reason = ChangeWords(), .suspend = true, .regroup = true};
+  std::vector<std::uint32_t> leaving = Outpaced();
+  const std::vector<std::uint32_t> going_on = GoingOn();
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    if (!std::ranges::binary_search(going_on, rank)) leaving.push_back(rank);
+  }
+  std::ranges::sort(leaving);
+  return {.reason = ChangeWords(), .suspend = true, .regroup = true, .leaving = std::move(leaving)};
 }
 
 // "worker 7 on node c joins; node b is drained".

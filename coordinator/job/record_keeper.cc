@@ -13,6 +13,7 @@
 #include "coordinator/job/transport_choice.h"
 #include "coordinator/job/wording.h"
 #include "coordinator/job/worker_ids.h"
+#include "policies/encodings.h"
 
 namespace tactus::job {
 namespace {
@@ -213,6 +214,12 @@ void RecordKeeper::Regroup(const Regrouping& regrouping, Turn turn) {
   } else {
     ++record_.regroups;
     record_.regroup_reason = regrouping.reason;
+    const policies::Encoding encoding = record_.newest_plan.encoding;
+    const bool owed = policies::RowOf(encoding).deviation == policies::Deviation::kResidual;
+    if (owed && regrouping.ranks.size() < former) {
+      record_.regroup_reason +=
+          "; what " + std::string(policies::NameOf(encoding)) + " had left out there is lost";
+    }
   }
   BeginAttempt(record_, WallAt(turn.now));
   ForgetEnding();

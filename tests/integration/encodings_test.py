@@ -111,6 +111,22 @@ class EncodingsTest(unittest.TestCase):
         ends = [sum(one["loss"] for one in rounds[-10:]) / 10 for rounds in (signs, dense)]
         self.assertLess(ends[0], 1.1 * ends[1])
 
+    def test_a_pause_is_nothing_to_the_result(self):
+        job = self.cluster.submit(self.spec({"policy": "adacomp"}, rounds=ROUNDS))
+        wait_until(lambda: int(self.cluster.job(job).get("progress", {}).get("rounds", 0)) > 20, 60, "it trains")
+        self.cluster.tactus("pause", job)
+        self.cluster.wait(job, ["PAUSED"])
+        self.cluster.tactus("resume", job)
+        self.cluster.wait(job, ["SUCCEEDED"])
+
+        hashes = {self.result_of(one) for one in (job, self.jobs["adacomp"])}
+        self.assertEqual(len(hashes), 1, "what was left with each of the two goes on with it")
+
+    def result_of(self, job):
+        folder = self.folder.path / f"result-{job}"
+        self.cluster.tactus("download", job, "--to", folder)
+        return (folder / "model.safetensors").read_bytes()
+
     def test_what_they_do_not_go_with_is_refused(self):
         for encoding, other, found in (("dq", {"aggregation": {"policy": "adasum"}}, "adasum"),
                                        ("adacomp", {"learning_rate": {"policy": "adascale"}}, "adascale")):

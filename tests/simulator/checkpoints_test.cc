@@ -55,6 +55,27 @@ TEST(SimulatedCheckpointsTest, ALossCostsOneIntervalAtMost) {
   EXPECT_THAT(outcome.violations, IsEmpty());
 }
 
+// They are asked of all members for it, a round later.
+TEST(SimulatedCheckpointsTest, WithResidualsALossCostsNoMore) {
+  Scenario scenario = TwoHosts();
+  scenario.jobs[0].checkpoints = {.every = Seconds(3), .write_seconds = 0.3, .upload_seconds = 0.3};
+  scenario.jobs[0].settings.adapt.encoding_policy = "adacomp";
+  for (const char* const host : {"a", "b"}) {
+    Fault crash = Crash(10);
+    crash.host = host;
+    scenario.cluster.faults.push_back(crash);
+  }
+  const Outcome outcome = Simulate(std::move(scenario));
+
+  const JobOutcome& job = outcome.jobs[0];
+  EXPECT_EQ(job.state, job::JobState::kSucceeded);
+  EXPECT_EQ(job.rounds, 500u);
+  ASSERT_THAT(job.attempts, SizeIs(2));
+  EXPECT_GT(job.attempts[1].first_round, 0u);
+  EXPECT_LE(LostRounds(job), (3 + 1) / kRound + 1);
+  EXPECT_THAT(outcome.violations, IsEmpty());
+}
+
 TEST(SimulatedCheckpointsTest, AutoTakesNoneWithinAMinute) {
   const Outcome outcome = SimulateWith({Crash(20)}, {});
 

@@ -26,9 +26,9 @@ struct Piece {
   std::span<float> lanes{};   // right behind them in memory, of the last piece alone: never encoded
 };
 
-// A part of what an encoding keeps, of its own length. The device's memory, or the host's.
+// A part of what an encoding keeps; see OfVector. The device's memory, or the host's.
 struct Residual {
-  std::string name{};  // within the encoding; not empty
+  std::string name{};  // within the encoding; not empty, and without a dot
   std::span<float> values{};
 };
 

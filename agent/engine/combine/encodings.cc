@@ -1,5 +1,6 @@
 #include "agent/engine/combine/encodings.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "agent/engine/combine/one_bit_encoding.h"
@@ -45,7 +46,22 @@ std::unique_ptr<Encoding> Encodings::Make(Kind kind) {
 }
 
 std::vector<Residual> Encodings::Residuals() {
-  return in_force_ == nullptr ? std::vector<Residual>() : in_force_->Residuals();
+  if (in_force_ != nullptr) return in_force_->Residuals();
+  std::vector<Residual> residuals;
+  for (auto& [name, values] : restored_) residuals.push_back({.name = name, .values = values});
+  return residuals;
+}
+
+void Encodings::CopyResiduals(engine::Residuals& copy) {
+  const std::vector<Residual> residuals = Residuals();
+  std::erase_if(copy, [&](const auto& one) {  // of another encoding
+    return std::ranges::find(residuals, one.first, &Residual::name) == residuals.end();
+  });
+  for (const Residual& residual : residuals) {
+    std::vector<float>& values = copy[residual.name];
+    values.resize(residual.values.size());
+    device_.Copy(residual.values, values);
+  }
 }
 
 void Encodings::Settle(bool applied) {
@@ -59,19 +75,18 @@ void Encodings::Forget() {
 
 void Encodings::BeginAnew() {
   if (in_force_ == nullptr) return;
-  std::map<std::string, std::vector<float>> residuals;
-  for (const Residual& residual : Residuals()) {
-    std::vector<float>& copy = residuals[residual.name];
-    copy.resize(residual.values.size());
-    device_.Copy(residual.values, copy);
-  }
+  engine::Residuals residuals;
+  CopyResiduals(residuals);
   device_.Synchronize();
   Restore(residuals);
 }
 
-void Encodings::Restore(const std::map<std::string, std::vector<float>>& residuals) {
-  Forget();
-  if (in_force_ == nullptr) restored_ = residuals;
+void Encodings::Restore(const engine::Residuals& residuals) {
+  if (in_force_ == nullptr) {
+    restored_ = residuals;
+    return;
+  }
+  in_force_->Forget();
   for (const Residual& residual : Residuals()) {
     const auto found = residuals.find(residual.name);
     const bool fits = found != residuals.end() && found->second.size() == residual.values.size();

@@ -14,15 +14,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "agent/engine/combine/adacomp_encoding.h"
 #include "agent/engine/combine/dq_encoding.h"
 #include "agent/engine/combine/encoded_round.h"
 #include "agent/engine/combine/encoding.h"
+#include "agent/engine/combine/residuals.h"
 #include "agent/engine/combine/shared_momentum.h"
 #include "agent/engine/combine/sketch_encoding.h"
 #include "cuda/device.h"
@@ -68,8 +67,11 @@ class Encodings {
     momentum_ = momentum;
   }
 
-  // Of the one in force; as Encoding has them.
+  // Of the one in force, as Encoding has them; before one is, what it will go on with.
   std::vector<Residual> Residuals();
+  // The same in the host's memory, whose own is used again; complete once the device was waited
+  // for.
+  void CopyResiduals(engine::Residuals& copy);
   void Settle(bool applied);
   void Forget();
 
@@ -79,7 +81,7 @@ class Encodings {
 
   // Goes on with what an encoding had left out, by its names; what the one in force does not know,
   // or not in that length, is of another and forgotten. Before one is in force: of the first one.
-  void Restore(const std::map<std::string, std::vector<float>>& residuals);
+  void Restore(const engine::Residuals& residuals);
 
  private:
   std::unique_ptr<Encoding> Make(policies::Encoding kind);
@@ -89,8 +91,8 @@ class Encodings {
   const cuda::SegmentTable segments_;
   EncodedRound round_{};
   SharedMomentum momentum_{};
-  std::map<std::string, std::vector<float>> restored_{};  // for the first one
-  Encoding* in_force_ = nullptr;                          // null: none was asked for
+  engine::Residuals restored_{};  // for the first one
+  Encoding* in_force_ = nullptr;  // null: none was asked for
   std::array<std::unique_ptr<Encoding>, policies::kEncodingNames.size()> made_{};
 };
 

@@ -22,7 +22,8 @@ constexpr std::array kScalars = {&Lanes::samples,
                                  &Lanes::suspend_votes,
                                  &Lanes::regroup_votes,
                                  &Lanes::validation_votes,
-                                 &Lanes::comparison_votes};
+                                 &Lanes::comparison_votes,
+                                 &Lanes::residual_votes};
 
 cuda::LossLane LossOf(double Lanes::*scalar) {
   if (scalar == &Lanes::loss_sum) return cuda::LossLane::kAll;

@@ -35,6 +35,7 @@ struct Lanes {
   double regroup_votes = 0;     // of the stop votes, those to go on in another group; it takes all
   double validation_votes = 0;  // members whose clock says that a validation is due; one is enough
   double comparison_votes = 0;  // likewise, that parameters are to be compared
+  double residual_votes = 0;    // members who want to have all residuals; one is enough
   std::span<const float> member_samples{};  // one a rank: samples used in this round
 };
 

@@ -23,11 +23,10 @@ void ResidualEncoding::Leaves(PieceTalk& talk, const Piece& piece) {
 }
 
 void ResidualEncoding::OpenRound() {
-  if (changes_ && *changes_ != round_.changes) Forget();
-  const auto samples = static_cast<float>(round_.samples);
-  if (samples_[0] > 0 && samples_[0] != samples) cuda::host::Scale(samples / samples_[0], left_);
-  samples_[0] = samples;
-  changes_ = round_.changes;
+  const std::array<float, 2> now = {static_cast<float>(round_.samples), round_.changes ? 1.0f : 0};
+  if (of_[0] > 0 && of_[1] != now[1]) Forget();
+  if (of_[0] > 0 && of_[0] != now[0]) cuda::host::Scale(now[0] / of_[0], left_);
+  of_ = now;
   open_ = true;
 }
 
@@ -38,13 +37,12 @@ void ResidualEncoding::Settle(bool applied) {
 void ResidualEncoding::Forget() {
   std::ranges::fill(left_, 0.0f);
   std::ranges::fill(still_left_, 0.0f);
-  samples_[0] = 0;
-  changes_.reset();
+  of_ = {};
   open_ = false;
 }
 
 std::vector<Residual> ResidualEncoding::Residuals() {
-  return {{.name = name_, .values = left_}, {.name = name_ + "_samples", .values = samples_}};
+  return {{.name = name_, .values = left_}, {.name = name_ + "_of", .values = of_}};
 }
 
 }  // namespace tactus::engine

@@ -14,7 +14,6 @@
 #include <array>
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -52,7 +51,7 @@ class ResidualEncoding : public TalkingEncoding {
   ResidualEncoding(std::string name, const EncodedRound& round, cuda::Device& device,
                    std::size_t length);
 
-  // In the host's memory; and the samples of the round that they are of.
+  // In the host's memory; and what they are of.
   std::vector<Residual> Residuals() override;
   void Settle(bool applied) override;
   void Forget() override;
@@ -67,10 +66,10 @@ class ResidualEncoding : public TalkingEncoding {
 
   const std::string name_;
   const EncodedRound& round_;
-  std::vector<float> left_;         // flat
-  std::vector<float> still_left_;   // flat: what will be left where the open round is applied
-  std::array<float, 1> samples_{};  // 0: nothing was left yet
-  std::optional<bool> changes_;     // what they are of; empty: not known
+  std::vector<float> left_;        // flat
+  std::vector<float> still_left_;  // flat: what will be left where the open round is applied
+  // What they are of: EncodedRound's samples, 0 where nothing was left yet, and its changes.
+  std::array<float, 2> of_{};
   bool open_ = false;  // pieces of a round have left, and it is not known whether it is applied
 };
 

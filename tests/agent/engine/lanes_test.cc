@@ -35,7 +35,8 @@ TEST(LanesTest, SumsOfWrittenLanesReadAsTotals) {
                                   .discard_votes = 1,
                                   .suspend_votes = 1,
                                   .regroup_votes = 1,
-                                  .comparison_votes = 1}};
+                                  .comparison_votes = 1,
+                                  .residual_votes = 1}};
   std::vector<float> a = Written(first, 0, 2, {.norm2 = 14, .loss = 3.5, .common_loss = 1.5});
   const std::vector<float> b =
       Written(second, 1, 2, {.norm2 = 0.5, .loss = 1.25, .common_loss = 0.25});
@@ -56,6 +57,7 @@ TEST(LanesTest, SumsOfWrittenLanesReadAsTotals) {
   EXPECT_EQ(sum.suspend_votes, 1);
   EXPECT_EQ(sum.regroup_votes, 1);
   EXPECT_EQ(sum.comparison_votes, 1);
+  EXPECT_EQ(sum.residual_votes, 1);
   EXPECT_EQ(ToCounts(sum.member_samples), (std::vector<std::uint64_t>{7, 5}));
 }
 

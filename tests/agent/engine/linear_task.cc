@@ -84,7 +84,7 @@ class Trainee {
           run_.own_optimizer(transport_.rank(), *device_, segments_, parameters_.span());
     }
     Member member(options, *device_, segments_, parameters_.span());
-    if (run_.from) member.Restore(run_.from->state);
+    if (run_.from) GoOnFrom(*run_.from, member);
     RoundEngine engine(
         member,
         {.gradients = gradients_.span(), .loss_sum = losses_.span(), .registered = registered_},
@@ -110,7 +110,9 @@ class Trainee {
       if (closed) done.trace.push_back(Parameters());
       if (engine.validation_due()) Validate(engine, done);
       if (run_.keep_edges && transport_.rank() == 0 && engine.at_edge()) {
-        done.edges.push_back({.state = engine.State(), .parameters = Read(parameters_.span())});
+        done.edges.push_back({.state = engine.State(),
+                              .parameters = Read(parameters_.span()),
+                              .residuals = engine.TakeResiduals()});
       }
     }
     done.parameters = Read(parameters_.span());
@@ -120,10 +122,20 @@ class Trainee {
     done.ends_validated = engine.validated().has_value();
     const bool kept = done.outcome == Outcome::kSuspended || done.outcome == Outcome::kFinished;
     if (kept) done.state = engine.State();
+    if (kept) done.residuals = engine.TakeResiduals();
     return done;
   }
 
  private:
+  void GoOnFrom(const Continued& from, Member& member) const {
+    member.Restore(from.state);
+    if (from.residuals.empty()) return;
+    const ResidualParts parts = {.members = from.residuals.size(),
+                                 .of = [&](std::size_t rank) { return from.residuals[rank]; }};
+    member.encodings.Restore(ShareOf(parts, static_cast<std::size_t>(transport_.rank()),
+                                     static_cast<std::size_t>(transport_.size())));
+  }
+
   std::vector<float> Read(std::span<const float> values) {
     std::vector<float> read(values.size());
     device_->Copy(values, read);
@@ -173,7 +185,7 @@ class Trainee {
     std::vector<float> gradients = Read(gradients_.span());
     if (run_.on_batch) run_.on_batch(transport_.rank(), engine, batch, gradients);
     double loss = run_.options.mean_gradients ? AddMean(batch, parameters, gradients)
-                                                    : AddSum(batch, parameters, gradients);
+                                              : AddSum(batch, parameters, gradients);
     if (run_.after_gradient) run_.after_gradient(transport_.rank(), batch.round, gradients);
     if (run_.on_loss) run_.on_loss(transport_.rank(), engine, loss);
     device_->Copy(gradients, gradients_.span());

@@ -21,7 +21,8 @@ namespace tactus::engine {
 // What a group goes on from.
 struct Continued {
   EngineState state{};
-  std::vector<float> parameters{};  // flat
+  std::vector<float> parameters{};     // flat
+  std::vector<Residuals> residuals{};  // by rank of the group that had them
 };
 
 // What one member did.
@@ -36,6 +37,7 @@ struct MemberRun {
   std::string reason;
   bool asked_to_stop = false;
   std::optional<EngineState> state;      // of one that was suspended or finished
+  std::vector<Residuals> residuals;      // likewise, where they came to it
   std::vector<Continued> edges;          // where GroupRun::keep_edges is set
   std::vector<std::uint64_t> validated;  // rounds that were applied before each validation
   bool ends_validated = false;           // its last parameters were

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "agent/tensors/safetensors.h"
+#include "agent/worker/checkpoint_residuals.h"
 #include "base/rng.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -102,6 +103,8 @@ class CheckpointFileTest : public testing::Test {
                       .fresh_moment = RandomFlat()},
             .parameters = RandomFlat(),
             .buffers = {1.5F, -2, 0},
+            .residuals = {{{"adacomp", RandomFlat()}, {"adacomp_of", {24, 1}}},
+                          {{"adacomp", RandomFlat()}, {"adacomp_of", {24, 1}}}},
             .best = std::make_shared<const BestCopy>(
                 BestCopy{.parameters = RandomFlat(), .buffers = {3, 4, 5}})};
   }
@@ -156,6 +159,49 @@ TEST_F(CheckpointFileTest, WhatIsWrittenIsReadToTheLastBit) {
   ASSERT_TRUE(read.ok()) << read.status();
   ExpectEqual(*read, checkpoint_);
   EXPECT_FALSE(std::filesystem::exists(path_ + ".partial"));
+}
+
+TEST_F(CheckpointFileTest, WhatEncodingsHadLeftIsReadOfWhichMemberItIsAskedFor) {
+  Write();
+
+  const auto residuals = CheckpointedResiduals::Open(path_, segments_);
+
+  ASSERT_TRUE(residuals.ok()) << residuals.status();
+  const engine::ResidualParts parts = residuals->parts();
+  ASSERT_EQ(parts.members, 2u);
+  EXPECT_EQ(parts.of(0), checkpoint_.residuals[0]);
+  EXPECT_EQ(parts.of(1), checkpoint_.residuals[1]);
+}
+
+TEST_F(CheckpointFileTest, OneOfBeforeResidualsWereKeptHasNone) {
+  checkpoint_.residuals.clear();
+  Write();
+
+  EXPECT_EQ(Refusal(Fit()), "taken");
+  EXPECT_EQ(CheckpointedResiduals::Open(path_, segments_)->parts().members, 0u);
+}
+
+// As another model's segments, or another encoding, would have them.
+TEST_F(CheckpointFileTest, ResidualsOfAnotherShapeAreRefusedWithWhatDiffers) {
+  checkpoint_.residuals[1]["adacomp_of"] = {24};
+  Write();
+  EXPECT_THAT(Refusal(Fit()),
+              HasSubstr("tensor 'residuals.1.adacomp_of' is F32[1], this job's is F32[2]"));
+
+  checkpoint_.residuals[1].erase("adacomp_of");
+  Write();
+  EXPECT_THAT(Refusal(Fit()), HasSubstr("it has no tensor 'residuals.1.adacomp_of'"));
+
+  // In the shapes of other segments of the same names.
+  checkpoint_.residuals = {{{"adacomp", std::vector<float>(32)}}};
+  cuda::SegmentTable former = Segments();
+  former[0].shape = {6};
+  std::vector<tensors::NamedTensor> written = ResidualTensors(checkpoint_.residuals, former);
+  ASSERT_TRUE(tensors::WriteSafetensors(path_, std::move(written)).ok());
+  const auto file = tensors::ReadSafetensors(path_);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(tensors::DifferencesFrom(*file, Wanted(ResidualsIn(*file), segments_)),
+            "tensor 'residuals.0.adacomp.layer.weight' is F32[6], this job's is F32[2, 3]");
 }
 
 // As versions wrote them that did not tell losses at common parameters from others.
@@ -229,6 +275,7 @@ TEST_F(CheckpointFileTest, WhatAJobHasNotIsNotInIt) {
   checkpoint_.state.losses.clear();
   checkpoint_.state.ledger.returned.clear();
   checkpoint_.buffers.clear();
+  checkpoint_.residuals.clear();
   checkpoint_.best.reset();
   Write();
 

@@ -52,6 +52,29 @@ TEST_F(JobRegroupTest, TheOthersGoOnAtOnceFromTheRoundThatTheyAreIn) {
   EXPECT_EQ(record().groups[1].generation, 2u);
 }
 
+// What an encoding leaves with a member is the member's own.
+TEST(JobOfResidualsTest, ALossTakesOneAlong) {
+  JobRecord job = JobOnce(1);
+  job.settings.adapt.encoding_policy = "adacomp";
+  Rig rig(job);
+  ReadyMessage ready = Ready();
+  ready.encodings = {"adacomp"};
+  rig.ToStarting();
+  for (std::uint64_t worker = 1; worker <= 3; ++worker) rig.Step(Said(worker, ready));
+  for (std::uint64_t worker = 1; worker <= 3; ++worker) {
+    rig.Step(Said(worker, EndpointMessage{.generation = 1, .endpoint = "e"}));
+  }
+  rig.Round();
+
+  rig.Step(WorkerExited{.worker = WorkerId{3}, .exit_code = -1, .signal = 9});
+  for (const std::uint64_t worker : {1, 2}) {
+    rig.Step(Said(worker, GroupLostMessage{.generation = 1, .rounds = 1, .reason = "reset"}));
+  }
+
+  EXPECT_EQ(rig.record().regroup_reason,
+            std::string(kThirdKilled) + "; what adacomp had left out there is lost");
+}
+
 TEST_F(JobRegroupTest, TheMembersAreDurableBeforeTheyHearOfIt) {
   Kill(3);
   Lose(1);

@@ -57,6 +57,7 @@ TEST_F(JobResizeTest, WhenTheyAreReadyTheGroupLeavesTogetherAndTakesThemIn) {
   ASSERT_THAT(asked, SizeIs(3));
   EXPECT_TRUE(IsRegroup(asked[0]));
   EXPECT_EQ(asked[0].reason, kJoin);
+  EXPECT_THAT(asked[0].leaving, IsEmpty());
   EXPECT_EQ(record().state, JobState::kRunning);
   const Actions formed = Leave(7);
 

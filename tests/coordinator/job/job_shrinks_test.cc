@@ -21,6 +21,7 @@ TEST_F(JobResizeTest, ADrainedNodeIsLeftAndTheOthersTrainOn) {
   ASSERT_THAT(asked, SizeIs(3));
   EXPECT_TRUE(IsRegroup(asked[0]));
   EXPECT_EQ(asked[0].reason, "node a is drained");
+  for (const StopMessage& stop : asked) EXPECT_THAT(stop.leaving, ElementsAre(0u, 1u));
   EXPECT_THAT(Sent<StopMessage>(Wait(1)), IsEmpty()) << "once";
   const Actions formed = Leave(5);
 

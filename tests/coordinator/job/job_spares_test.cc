@@ -100,6 +100,7 @@ TEST_F(JobSparesTest, AMemberThatBecameSlowIsFoundOutLater) {
 
   ASSERT_THAT(asked, SizeIs(3));
   EXPECT_EQ(asked[0].reason, "worker 4 on node c joins, in place of worker 2 on node a");
+  EXPECT_THAT(asked[0].leaving, ElementsAre(1u));
   EXPECT_THAT(Sent<GroupMessage>(Leave(30)), SizeIs(3));
   EXPECT_THAT(Members(), ElementsAre(WorkerId{1}, WorkerId{3}, WorkerId{4}));
   EXPECT_THAT(Joiners(), ElementsAre(WorkerId{2}));
