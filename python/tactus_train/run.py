@@ -17,37 +17,9 @@ import torch
 
 from . import _abi, _facts, _flat
 from ._link import Link, failure
+from ._told import Plan, Step
 from .errors import ModelError, UsageError
 from .loader import Loader
-
-
-@dataclasses.dataclass(frozen=True)
-class Step:
-    """What step() came to. True where it changed the parameters."""
-
-    applied: bool
-    round_closed: bool  # the samples of this step, of all members, are in the parameters, or were left out
-    epoch_ended: bool
-    loss: float | None  # mean over the round's samples of all members; None: the round goes on
-    gradient_norm: float | None
-    gain: float  # what the learning rate rule multiplied the optimizer's rates by
-
-    def __bool__(self) -> bool:
-        return self.applied
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """What is in force, and what was decided since it was asked for last."""
-
-    version: int
-    batch_sizes: list[int]
-    synchronization: str
-    period: int
-    aggregation: str
-    learning_rate: str
-    decisions: list[dict]
-
 
 # Of `adapt`, as sdk/program.h has it.
 _ADAPT = {"batch", "synchronization", "aggregation", "learning_rate", "encoding", "batch_min", "batch_max", "period"}
@@ -306,6 +278,18 @@ class Run:
         self._require_attached("run.stop()")
         self._link.stop(why)
 
+    def finish(self, why: str) -> None:
+        """For a loop that is left before training has ended. The others of a group are asked to end, too, and what this member is
+        asked for until they have is skipped."""
+        self._require_attached("run.finish()")
+        if self.alone and not self.over:
+            self.over, self.reason = True, why
+        if not self.over:
+            self.stop(why)
+        while not self.over:
+            for _ in self._loader:
+                self.skip()
+
     def close(self) -> None:
         """Ends the run; what was attached keeps what training made of it."""
         global _current
@@ -430,12 +414,20 @@ class Run:
             if self._batch is None:
                 self._serve()  # a signal had come between
             elif not self._batch["indices"]:
-                self._finish_batch()  # of a round in which this member has no samples
+                self._answer_batch()  # of a first round in which this member has no samples
             else:
                 break
         return None if self.over or self._batch["epoch"] != epoch else self._batch["indices"]
 
     def _finish_batch(self) -> Step:
+        """And the rounds behind it in which this member has no samples."""
+        epoch = self._batch["epoch"]
+        step = self._answer_batch()
+        while not self.over and not self._batch["indices"]:
+            self._answer_batch()
+        return dataclasses.replace(step, epoch_ended=self.over or self.epoch != epoch)
+
+    def _answer_batch(self) -> Step:
         rounds, epoch = self.round, self._batch["epoch"]
         losses, self._losses = self._losses, 0.0
         self._given = self._backward_done = False
