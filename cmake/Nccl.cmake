@@ -1,5 +1,7 @@
 # NCCL, if there is one beside the CUDA toolkit: says what was found, and lets the build go on without. Sets
-# TACTUS_HAVE_NCCL; the target tactus_nccl is there in any case and holds what cuda/ has to link for either.
+# TACTUS_HAVE_NCCL; the target tactus_nccl is there in any case and holds what cuda/ has to link for either. The library
+# itself is not linked but opened by the first call (cuda/nccl_library.cc): here it is looked for as the one to be opened
+# where the system has none, and to see that the header goes with it.
 
 # tactus_nccl_of_header(file out), tactus_nccl_of_library(file out): "2.28.9"; empty where the file does not say.
 function(tactus_nccl_of_header file out)
@@ -49,7 +51,6 @@ if(TACTUS_HAVE_CUDA)
     endif()
     set(TACTUS_HAVE_NCCL ON)
     target_include_directories(tactus_nccl SYSTEM INTERFACE ${NCCL_INCLUDE_DIR})
-    target_link_libraries(tactus_nccl INTERFACE ${NCCL_LIBRARY})
     message(STATUS "NCCL: ${NCCL_LIBRARY} (${tactus_nccl_library_version}), compiled for ${tactus_nccl_version}")
   else()
     message(STATUS "NCCL: not found, building without it (header: ${NCCL_INCLUDE_DIR}, library: ${NCCL_LIBRARY})")

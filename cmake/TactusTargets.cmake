@@ -103,9 +103,11 @@ endfunction()
 # Every header compiles alone. One with a .cc of its name does by construction: lint.form holds that the .cc
 # includes it first. The others get a generated .cc each, all in the target `headers`.
 function(tactus_check_headers name headers deps private_deps)
-  if(NOT headers)
+  get_property(checked DIRECTORY PROPERTY TACTUS_HEADERS_CHECKED SET)  # by the folder's first library
+  if(checked OR NOT headers)
     return()
   endif()
+  set_property(DIRECTORY PROPERTY TACTUS_HEADERS_CHECKED ON)
   set(sources)
   foreach(header IN LISTS headers)
     string(REGEX REPLACE "\\.h$" ".cc" twin ${header})

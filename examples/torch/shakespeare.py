@@ -32,7 +32,7 @@ class Transformer(nn.Module):
         super().__init__()
         self.bytes, self.places = nn.Embedding(256, width), nn.Embedding(CONTEXT, width)
         layer = nn.TransformerEncoderLayer(width, 4, 4 * width, dropout=0, batch_first=True, norm_first=True)
-        self.layers = nn.TransformerEncoder(layer, 2)
+        self.layers = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
         self.head = nn.Linear(width, 256)
         self.register_buffer("mask", torch.full((CONTEXT, CONTEXT), float("-inf")).triu(1), persistent=False)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import dataclasses
 import fcntl
 import math
 import os
@@ -17,10 +18,9 @@ import torch
 from . import _abi, _facts, _flat
 from ._link import Link, failure
 from ._together import Edge, Evaluation, items, result, shared_out, sum_of
-from ._values import Plan, Step
+from ._told import Plan, Step
 from .errors import ModelError, UsageError
 from .loader import Loader
-
 
 # Of `adapt`, as sdk/program.h has it.
 _ADAPT = {"batch", "synchronization", "aggregation", "learning_rate", "encoding", "batch_min", "batch_max", "period"}
@@ -278,6 +278,18 @@ class Run:
         self._require_attached("run.stop()")
         self._link.stop(why)
 
+    def finish(self, why: str) -> None:
+        """For a loop that is left before training has ended. The others of a group are asked to end, too, and what this member is
+        asked for until they have is skipped."""
+        self._require_attached("run.finish()")
+        if self.alone and not self.over:
+            self.over, self.reason = True, why
+        if not self.over:
+            self.stop(why)
+        while not self.over:
+            for _ in self._loader:
+                self.skip()
+
     def close(self) -> None:
         """Ends the run; what was attached keeps what training made of it."""
         global _current
@@ -407,7 +419,7 @@ class Run:
             elif self._batch is not None and self._batch["indices"]:
                 return self._batch["indices"]
             elif self._batch is not None:
-                self._finish_batch()  # of a round in which this member has no samples
+                self._answer_batch()  # of a first round in which this member has no samples
                 continue
             self._serve()  # or a signal had come between
         return None
@@ -421,6 +433,14 @@ class Run:
         return self._batch["epoch"] if self.alone else self._batch["whole"]
 
     def _finish_batch(self) -> Step:
+        """And the rounds behind it in which this member has no samples."""
+        epoch = self._whole
+        step = self._answer_batch()
+        while not self.over and self._batch is not None and not self._batch["indices"]:
+            self._answer_batch()
+        return dataclasses.replace(step, epoch_ended=self.over or self._whole != epoch)
+
+    def _answer_batch(self) -> Step:
         rounds, epoch = self.round, self._whole
         losses, self._losses = self._losses, 0.0
         self._given = self._backward_done = False

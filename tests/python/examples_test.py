@@ -1,4 +1,5 @@
 """The programs of examples/torch, each at a small size."""
+import importlib.util
 import os
 import pathlib
 import random
@@ -12,8 +13,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 class ExamplesTest(unittest.TestCase):
-    def run_example(self, name, *arguments):
-        done = subprocess.run([sys.executable, "-W", "error::UserWarning", ROOT / "examples/torch" / name, *map(str, arguments)],
+    def run_example(self, name, *arguments, warnings="error::UserWarning"):
+        done = subprocess.run([sys.executable, "-W", warnings, ROOT / "examples/torch" / name, *map(str, arguments)],
                               capture_output=True, text=True, timeout=300,
                               env={**os.environ, "PYTHONPATH": str(ROOT / "python"), "OMP_NUM_THREADS": "1"})
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -60,6 +61,31 @@ class ExamplesTest(unittest.TestCase):
         self.assertEqual(len(losses), 2)
         self.assertLess(losses[0], 2.6)
         self.assertLess(losses[1], 1.0)  # the model alone has never seen a digit
+
+    @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "matplotlib is not installed")
+    def test_decisions_are_drawn(self):
+        with tempfile.TemporaryDirectory() as folder:
+            picture = pathlib.Path(folder) / "decisions.svg"
+            out = self.run_example("decisions.py", picture, "--epochs", 1)
+            self.assertIn("training loss", picture.read_text())  # in its comments, as letters are lines
+        self.assertIn("round 0: learning rate begins -> adascale", out)
+
+    @unittest.skipUnless(importlib.util.find_spec("lightning"), "lightning is not installed")
+    def test_lightning_learns_the_digits(self):
+        out = self.run_example("with_lightning.py", "--epochs", 2, warnings="default")
+        right = [float(found) for found in re.findall(r"([\d.]+)% right", out)]
+        self.assertEqual(len(right), 2)
+        self.assertGreater(right[-1], 60)
+        self.assertTrue(out.endswith("2 epochs completed\n"), out)
+
+    @unittest.skipUnless(importlib.util.find_spec("transformers"), "transformers is not installed")
+    def test_hugging_face_learns_a_text(self):
+        with tempfile.TemporaryDirectory() as folder:
+            text = pathlib.Path(folder) / "text"
+            text.write_bytes(b"the quick brown fox jumps over the lazy dog. " * 600)
+            out = self.run_example("with_huggingface.py", text, "--epochs", 2, "--save", folder, warnings="default")
+            self.assertTrue((pathlib.Path(folder) / "model.safetensors").exists())
+        self.assertLess(float(re.search(r"loss ([\d.]+): 2 epochs completed", out).group(1)), 3)  # bytes at random: 5.5
 
     def test_each_is_short(self):
         for path in (ROOT / "examples/torch").glob("*.py"):

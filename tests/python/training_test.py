@@ -204,6 +204,13 @@ class TrainingTest(unittest.TestCase):
         self.assertTrue(trained[1].weight.is_contiguous(memory_format=torch.channels_last))
         self.assert_same(trained, self.without(OPTIMIZERS["adamw"], batches, model=twin))
 
+    @unittest.skipUnless(hasattr(torch, "compile"), "torch.compile is there from 2.0 on")
+    def test_a_compiled_model_trains_as_it_does_without(self):
+        def compiled():
+            return torch.compile(model_of(), backend="aot_eager")
+        trained, batches = self.with_tactus(OPTIMIZERS["adamw"], epochs=1, model=compiled())
+        self.assert_same(trained, self.without(OPTIMIZERS["adamw"], batches, model=compiled()))
+
     def test_an_optimizer_goes_on_after_its_run(self):
         trained, batches = self.with_tactus(OPTIMIZERS["adamw"], epochs=1)
         alone = self.without(OPTIMIZERS["adamw"], batches)

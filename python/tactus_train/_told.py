@@ -1,4 +1,4 @@
-"""What a run tells."""
+"""What a run tells its loop."""
 
 from __future__ import annotations
 
