@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "policies/figures.h"
+#include "policies/median.h"
 #include "policies/round_forecast.h"
 #include "policies/round_rates.h"
 
@@ -27,13 +28,12 @@ double EncodeSeconds(Encoding encoding, const Observations& seen) {
     if (std::isfinite(at->update_seconds)) updates.push_back(at->update_seconds);
   }
   if (updates.empty()) return 0;
-  const auto middle = updates.begin() + static_cast<std::ptrdiff_t>(updates.size() / 2);
-  std::ranges::nth_element(updates, middle);
+  const double update = Median(std::move(updates));
   const WholeRound& latest = seen.rounds().back();
   const double sent = static_cast<double>(latest.bytes_sent) / sizeof(float);
   const double values = sent / ShareOf(latest.encoding, seen.members());
   const EncodingRow& row = RowOf(encoding);
-  return std::min(row.updates * *middle, row.seconds_per_value * values);
+  return std::min(row.updates * update, row.seconds_per_value * values);
 }
 
 // The rounds without the first, where there are others: it may have what comes but once.

@@ -303,24 +303,28 @@ bool Planner::OtherOnTrial(Axis axis) const {
   return std::ranges::any_of(kAxes, [&](Axis other) { return other != axis && OnTrial(other); });
 }
 
+std::optional<Proposal> Planner::Ask(Axis axis, const Plan& in_force, const Observations& seen) {
+  const std::function<std::optional<Plan>(const Plan&)> complete = [this, axis](const Plan& plan) {
+    return Complete(plan, axis);
+  };
+  return policies_[axis]->Decide({.in_force = in_force,
+                                  .seen = seen,
+                                  .complete = complete,
+                                  .other_on_trial = OtherOnTrial(axis)});
+}
+
 std::optional<Revision> Planner::Decide(const Plan& in_force) {
   if (!Fits(in_force, seen_.members())) return std::nullopt;
   seen_.Expect(in_force);
   gains_.Step(seen_);
   for (const Axis axis : kAxesAsked) {
     if (Frozen(axis)) continue;
-    const std::function<std::optional<Plan>(const Plan&)> complete =
-        [this, axis](const Plan& plan) { return Complete(plan, axis); };
-    std::optional<Proposal> proposal =
-        policies_[axis]->Decide({.in_force = in_force,
-                                 .seen = seen_,
-                                 .complete = complete,
-                                 .other_on_trial = OtherOnTrial(axis)});
+    std::optional<Proposal> proposal = Ask(axis, in_force, seen_);
     if (!proposal) continue;
     const std::optional<double> transfer = proposal->transfer_seconds;
     std::optional<Revision> revision = Revise(in_force, axis, *std::move(proposal));
     if (!revision) continue;
-    if (transfer) Join(in_force, *transfer, *revision);
+    if (transfer) Join(in_force, axis, *transfer, *revision);
     gains_.Follow(revision->decisions, seen_);
     seen_.Expect(revision->plan);
     return revision;
@@ -330,7 +334,8 @@ std::optional<Revision> Planner::Decide(const Plan& in_force) {
 
 // It would be chosen some rounds later, when the transfer is measured; but those are of the longest
 // kind. The gain of both is told of the period.
-void Planner::Join(const Plan& in_force, double transfer_seconds, Revision& revision) {
+void Planner::Join(const Plan& in_force, Axis changed, double transfer_seconds,
+                   Revision& revision) {
   constexpr Axis kAxis = Axis::kSynchronization;
   if (Frozen(kAxis) || OnTrial(kAxis)) return;
   Plan before = revision.plan;
@@ -338,21 +343,17 @@ void Planner::Join(const Plan& in_force, double transfer_seconds, Revision& revi
   Observations then = seen_;
   then.Expect(revision.plan);
   then.Foresee(transfer_seconds);
-  const std::function<std::optional<Plan>(const Plan&)> complete = [this](const Plan& plan) {
-    return Complete(plan, kAxis);
-  };
-  std::optional<Proposal> proposal = policies_[kAxis]->Decide(
-      {.in_force = before, .seen = then, .complete = complete, .other_on_trial = true});
+  std::optional<Proposal> proposal = Ask(kAxis, before, then);
   if (!proposal) return;
   std::optional<Revision> joined = Revise(before, kAxis, *std::move(proposal));
   if (!joined) return;
   joined->plan.trial = revision.plan.trial;
   joined->plan.reason = revision.plan.reason + "; " + joined->plan.reason;
-  Decision& first = revision.decisions.front();
-  for (Decision& decision : joined->decisions) {
-    if (decision.axis != kAxis) continue;
-    decision.predicted_gain = (1 + decision.predicted_gain) * (1 + first.predicted_gain) - 1;
-    first.metric.clear();
+  const auto first = std::ranges::find(revision.decisions, changed, &Decision::axis);
+  const auto period = std::ranges::find(joined->decisions, kAxis, &Decision::axis);
+  if (first != revision.decisions.end() && period != joined->decisions.end()) {
+    period->predicted_gain = (1 + period->predicted_gain) * (1 + first->predicted_gain) - 1;
+    first->metric.clear();
   }
   revision = Merged(std::move(revision), *std::move(joined));
 }

@@ -132,8 +132,11 @@ class Planner final : public PlanPolicy {
   std::optional<Plan> Complete(const Plan& plan, Axis changed) const;
   // The proposal as a whole plan with its decisions; nothing if it may not be run.
   std::optional<Revision> Revise(const Plan& in_force, Axis axis, Proposal proposal) const;
-  // Where transfers become others, the period for them is chosen in the same plan.
-  void Join(const Plan& in_force, double transfer_seconds, Revision& revision);
+  // What the axis's policy proposes.
+  std::optional<Proposal> Ask(Axis axis, const Plan& in_force, const Observations& seen);
+  // Where transfers become others by the axis that changed, the period for them is chosen in the
+  // same plan.
+  void Join(const Plan& in_force, Axis changed, double transfer_seconds, Revision& revision);
   bool OnTrial(Axis axis) const;
   bool OtherOnTrial(Axis axis) const;
   Trial GoesOn(const Plan& in_force) const;

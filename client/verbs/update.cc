@@ -118,8 +118,7 @@ class UpdateVerb : public Verb {
     AddRepeated(verb, "--set", &set_,
                 "Replace a value: --set spec.stop.epochs=5; stop, validation, policies and bounds "
                 "of adapt, the learning rate, retries, hold, workers.min, workers.max and "
-                "workers.spares may "
-                "change");
+                "workers.spares may change");
     AddRepeated(verb, "--label", &labels_,
                 "Set a label, or remove one: --label team=vision, team-");
     AddPriority(verb, &priority_);
