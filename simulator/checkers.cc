@@ -77,6 +77,9 @@ void Checkers::Continue(const GroupKey& key, const Regrouped& regrouped, Instant
   const Kill* const kill = KillOf(key.job);
   const bool known = former->second.rounds_ever >= kKnownRounds;
   if (kill == nullptr || !known || regrouped.on_purpose || !regrouped.without_killed) return;
+  // What newcomers take over may weigh as much as very many rounds whose gradients are encoded; and
+  // who evaluates, or keeps what it has learned, finds out afterwards.
+  if (regrouped.with_newcomers || former->second.excused_until > kill->at) return;
   // Those who are left share the work of all.
   const double more = std::max(1.0, static_cast<double>(former->second.size) /
                                         static_cast<double>(std::max<std::size_t>(group.size, 1)));
@@ -89,6 +92,13 @@ void Checkers::OnKilled(JobId job, WorkerId worker, Duration most, Instant now) 
   kill.at = now;
   kill.most = most;
   kill.workers.insert(worker);
+}
+
+void Checkers::OnKilledBetweenGroups(JobId job, WorkerId worker, Instant now) {
+  const auto kill = kills_.find(job);
+  if (kill == kills_.end()) return;
+  kill->second.at = now;
+  kill->second.workers.insert(worker);
 }
 
 void Checkers::Disturb(JobId job, Instant until) {
@@ -128,13 +138,25 @@ void Checkers::CheckGap(const GroupKey& key, Group& group, Instant now) {
   if (!gap) return;
   const Kill* const kill = KillOf(key.job);
   const bool same = kill != nullptr && kill->at == gap->since;
-  if (same && now - gap->since > gap->most) {
+  const Duration most = gap->most + kRoundsToGoOn * LongestBeside(key.job, gap->since);
+  if (same && now - gap->since > most) {
     Break(Name(key) + ": closed no round for " + std::to_string(ToSeconds(now - gap->since)) +
-              " s after a worker was killed, at most " + std::to_string(ToSeconds(gap->most)) +
+              " s after a worker was killed, at most " + std::to_string(ToSeconds(most)) +
               " s may be",
           now);
   }
   if (same) kills_.erase(key.job);
+}
+
+// Of the rounds that other jobs have closed since: on links that are shared, what a group sends may
+// wait for what they send.
+Duration Checkers::LongestBeside(JobId job, Instant since) const {
+  Duration longest{};
+  for (const auto& [key, group] : groups_) {
+    if (key.job != job && group.last_closed >= since)
+      longest = std::max(longest, group.longest_ever);
+  }
+  return longest;
 }
 
 // Where rounds overlap, others may have closed one that this member has not.
@@ -395,7 +417,8 @@ void Checkers::CheckRegroup(const job::JobRecord& record, const Job& before, Ins
   regroups_[{.job = record.id, .generation = record.generation}] = {
       .rounds = rounds,
       .on_purpose = on_purpose,
-      .without_killed = std::ranges::none_of(record.members, killed)};
+      .without_killed = std::ranges::none_of(record.members, killed),
+      .with_newcomers = new_ones};
 }
 
 void Checkers::OnStored(const job::JobRecord& record) {
@@ -454,6 +477,11 @@ void Checkers::OnRestart(const std::map<JobId, job::JobRecord>& durable) {
   for (const auto& [id, record] : durable) {
     jobs_[id] = AsRecorded(record);
   }
+  // Groups that were formed and are not on record never were; their numbers are given again.
+  std::erase_if(regroups_, [&durable](const auto& regroup) {
+    const auto record = durable.find(regroup.first.job);
+    return record != durable.end() && regroup.first.generation > record->second.generation;
+  });
 }
 
 void Checkers::OnQueue(const char* what, std::size_t size, std::size_t bound, Instant now) {

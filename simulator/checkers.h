@@ -113,6 +113,8 @@ class Checkers {
   // A worker that trains is killed, and others are left: `most` is what a group needs to go on, but
   // for its rounds.
   void OnKilled(JobId job, WorkerId worker, Duration most, Instant now);
+  // Another one of that job before its next group trains, which delays that once more.
+  void OnKilledBetweenGroups(JobId job, WorkerId worker, Instant now);
   // Until then a group, or those of the job, may go on later, or without somebody who lives.
   void Disturb(Instant until) { disturbed_until_ = std::max(disturbed_until_, until); }
   void Disturb(JobId job, Instant until);
@@ -206,6 +208,7 @@ class Checkers {
     std::uint64_t rounds = 0;
     bool on_purpose = false;
     bool without_killed = false;  // none of its members was killed before
+    bool with_newcomers = false;
   };
   void Continue(const GroupKey& key, const Regrouped& regrouped, Instant now);
 
@@ -217,6 +220,7 @@ class Checkers {
   };
   const Kill* KillOf(JobId job) const;
   void CheckSurvivors(const job::JobRecord& record, const Job& before, Instant now);
+  Duration LongestBeside(JobId job, Instant since) const;
   void CheckGap(const GroupKey& key, Group& group, Instant now);
 
   std::map<GroupKey, Group> groups_;

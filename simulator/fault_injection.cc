@@ -83,9 +83,14 @@ void FaultInjection::CrashWorker(const Fault& fault) {
   happened_ += worker != nullptr ? 1 : 0;
   // Streams that break are dialled a second later, again and again, and a worker is given two.
   const bool streams_hold = cluster_.control.duplicate_share == 0;
-  if (worker != nullptr && worker->training() && streams_hold) {
+  if (worker != nullptr && streams_hold) {
     const WorkerOrder& order = worker->order();
-    targets_.checkers.OnKilled(order.job, order.worker, TimeToRegroup(), targets_.scheduler.now());
+    const Instant now = targets_.scheduler.now();
+    if (worker->training()) {
+      targets_.checkers.OnKilled(order.job, order.worker, TimeToRegroup(), now);
+    } else {
+      targets_.checkers.OnKilledBetweenGroups(order.job, order.worker, now);
+    }
   }
   agent.KillWorker(fault.device);
 }

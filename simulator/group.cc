@@ -1,6 +1,7 @@
 #include "simulator/group.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <numeric>
 #include <utility>
@@ -277,12 +278,23 @@ void Group::Compute(std::span<const int> ranks) {
   }
 }
 
+// The member's own operation.
+double Group::BytesOf(const Operation& operation, int rank) const {
+  const std::span<const float> vector = MemberOf(rank).vector;
+  const std::less_equal<const float*> precedes;
+  const float* const begin = operation.buffer.data();
+  const float* const end = begin + operation.buffer.size();
+  const bool within =
+      precedes(vector.data(), begin) && precedes(end, vector.data() + vector.size());
+  const auto elements = static_cast<double>(operation.buffer.size());
+  return within ? Weight(elements) : sizeof(float) * elements;
+}
+
 void Group::SendMessages(std::span<const int> ranks) {
   const Operation& operation = parts_.front()->operation;
   const double before = network_.bytes_sent();
-  CollectiveCall call{.bytes = Weight(static_cast<double>(operation.buffer.size())),
-                      .ready = times_,
-                      .finished = times_};
+  CollectiveCall call{
+      .bytes = BytesOf(operation, ranks.front()), .ready = times_, .finished = times_};
   switch (operation.kind) {
     case Kind::kBarrier:
       call.bytes = sizeof(float);

@@ -49,6 +49,10 @@ class Group {
   // when its transport is gone, which must not outlive the group.
   std::unique_ptr<collective::Transport> Join(int rank, Process& process);
 
+  // What the member of this rank keeps of the parameters' length. Of sums and broadcasts what lies
+  // in there weighs as Weight has it; all else, such as counts that members compare, as it is.
+  void SetVector(int rank, std::span<const float> vector) { MemberOf(rank).vector = vector; }
+
   // The group is over for a reason that all learn of after kResetDelay, if it is not over by then.
   // Also before anybody has joined.
   void Fail(const std::string& reason);
@@ -82,7 +86,8 @@ class Group {
     Instant finished = Instant::max();  // once computed
   };
   struct Member {
-    Process* process = nullptr;     // null: has not joined
+    Process* process = nullptr;  // null: has not joined
+    std::span<const float> vector{};
     std::deque<Part*> next{};       // started and not computed, oldest first
     Instant free_from{};            // when the last one computed is done for it
     const Part* awaited = nullptr;  // that it sleeps until the end of
@@ -106,6 +111,7 @@ class Group {
   std::span<const int> Meet(int rank);
   bool Misses(int rank) const;
   void Compute(std::span<const int> ranks);
+  double BytesOf(const Operation& operation, int rank) const;
   void SendMessages(std::span<const int> ranks);
   void SendPair(std::span<const int> ranks);
   void SendTurns(CollectiveCall call);

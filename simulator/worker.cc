@@ -301,6 +301,7 @@ void Worker::MakeEngine(const job::GroupMessage& group) {
   const std::size_t length = parameters_.size();
   gradients_ = host_->Allocate(length + engine::LaneCount(group.size));
   losses_ = host_->AllocateSums(1);
+  group_->SetVector(static_cast<int>(rank_), gradients_.span());
   member_->options.nodes = group.nodes;
   // As many buckets as the model would have that the learner stands for.
   const double weight = group_->Weight(static_cast<double>(length)) / sizeof(float);
@@ -328,7 +329,9 @@ void Worker::BeginTraining() {
     }
     engine_->Begin(around_.scheduler.now());
   } else {
-    engine_->Begin(around_.scheduler.now(), {.rounds = rounds_});
+    engine::Rejoining rejoining{.rounds = rounds_};
+    if (engine::AreLevel(rounds_)) rejoining.own = HashParameters();
+    engine_->Begin(around_.scheduler.now(), rejoining);
   }
   // What was used of a window that goes on, counts in this group.
   for (const engine::Batch& batch : engine_->UsedBefore()) {

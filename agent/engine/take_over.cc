@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -130,9 +131,7 @@ class Handover {
     if (rejoining_.wrong.empty()) completion = AgreeOnWindow(member_, group_, behind_, resumed_);
     if (completion.progress == Progress::kDone) completion = Ask();
     if (completion.progress == Progress::kDone) completion = TakeState();
-    if (completion.progress == Progress::kDone) {
-      completion = group_.Distribute(donor_, member_.parameters);
-    }
+    if (completion.progress == Progress::kDone) completion = ShareParameters();
     if (completion.progress == Progress::kDone) Apply();
     group_.ClearVector();
     return completion;
@@ -163,6 +162,16 @@ class Handover {
     if (asked.progress == Progress::kFailed || gives_) return asked;
     if (behind_) member_.CopyState(state_);  // for the residuals, which stay
     return TakeNumbers(numbers, state_) ? asked : Failed("the donor's state could not be read");
+  }
+
+  Completion ShareParameters() {
+    if (rejoining_.own && !any_behind_) {
+      std::vector<HashedParameters> hashes;
+      const Completion told = Exchange(group_.transport(), *rejoining_.own, hashes);
+      equal_ = std::ranges::count(hashes, *rejoining_.own) == std::ssize(hashes);
+      if (told.progress == Progress::kFailed || equal_) return told;
+    }
+    return group_.Distribute(donor_, member_.parameters);
   }
 
   // What has the parameters' length, buffer by buffer through the one vector that there is.
@@ -211,7 +220,7 @@ class Handover {
     } else if (any_behind_) {
       member_.encodings.BeginAnew();
     }
-    if (!gives_) member_.device.Copy(group_.vector(), member_.parameters);
+    if (!gives_ && !equal_) member_.device.Copy(group_.vector(), member_.parameters);
     member_.optimizers_differ = optimizers_differ_;
     ValidationState validation = gives_ ? member_.validations.state() : state_.validation;
     if (forgets_best_ && validation.best_samples > 0) ForgetBest(validation);
@@ -232,6 +241,7 @@ class Handover {
   bool gives_ = false;       // this member is the donor
   bool behind_ = false;      // it takes all
   bool any_behind_ = false;  // somebody does
+  bool equal_ = false;       // all have the parameters already
   bool optimizers_differ_ = false;
   bool forgets_best_ = false;
   bool has_block_momentum_ = false;       // the donor
@@ -242,6 +252,10 @@ class Handover {
 };
 
 }  // namespace
+
+bool AreLevel(const std::vector<std::uint64_t>& rounds) {
+  return std::ranges::adjacent_find(rounds, std::not_equal_to<>()) == rounds.end();
+}
 
 Completion TakeOver(Member& member, Group& group, const Rejoining& rejoining) {
   return Handover(member, group, rejoining).Run();

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "agent/collective/transport.h"
+#include "agent/engine/comparison.h"
 
 namespace tactus::engine {
 
@@ -24,14 +26,20 @@ struct Rejoining {
   // Ranks whose state is wrong, however many rounds they have applied; not all. Equal on all
   // members.
   std::vector<std::uint32_t> wrong{};
+  // Of this member's parameters. Where all have one, and the same, none of them is sent: hashing
+  // them takes less than any link. On all members or on none.
+  std::optional<HashedParameters> own{};
 };
+
+// Whether all have applied as many rounds, so that no state is taken over.
+bool AreLevel(const std::vector<std::uint64_t>& rounds);
 
 // Gives the members the state of the donor: of those with the most rounds whose state is right the
 // one with the lowest rank. Who has fewer rounds, or is wrong, takes over all of EngineState but
 // residuals, the parameters and `buffers`; who has as many has that state already, with buffers of
 // its own, but for three things that a loss leaves unequal:
 //
-//   parameters      where rounds look ahead, going there and back leaves other last bits
+//   parameters      where rounds look ahead, going there and back leaves other last bits; see `own`
 //   validations     one may have been over on some members only
 //   the optimizer   its states may have been averaged on some members only: see optimizers_differ
 //

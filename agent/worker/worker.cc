@@ -349,9 +349,10 @@ void Worker::BeginTraining() {
   } else {
     const bool keeps_best = group_.rank == 0 && KeepsBest();
     std::vector<float> buffers = trainee_.ReadBuffers();
-    const bool begun = engine_->Begin(Now(), {.rounds = group_.rounds,
-                                              .lacks_best = keeps_best && best_ == nullptr,
-                                              .buffers = buffers});
+    engine::Rejoining rejoining{
+        .rounds = group_.rounds, .lacks_best = keeps_best && best_ == nullptr, .buffers = buffers};
+    if (engine::AreLevel(group_.rounds)) rejoining.own = HashParameters();
+    const bool begun = engine_->Begin(Now(), rejoining);
     if (begun) trainee_.WriteBuffers(buffers);
   }
   update_seconds_.emplace(engine_->edge());

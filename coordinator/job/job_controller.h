@@ -241,7 +241,7 @@ class JobController {
   std::vector<std::uint32_t> Unspoken() const;
   void LeaveOutBlamed(Turn turn);
   void LeaveOutNewcomers(Turn turn);
-  bool AnyHasState() const;
+  bool AnyHasState(const std::vector<std::uint32_t>& ranks) const;
   void ForgetWhoLeft();
   std::uint32_t Slower(std::uint32_t one, std::uint32_t other) const;
   double SpeedOf(std::uint32_t rank) const;
@@ -300,6 +300,7 @@ class JobController {
   std::optional<std::string> Overdue(phase::Training& training, Turn turn);
   std::optional<std::string> Overdue(const phase::Ending& ending, Turn turn);
   std::optional<std::string> Overdue(phase::Regrouping& regrouping, Turn turn);
+  bool Excused(std::uint32_t rank, phase::Regrouping& regrouping, Turn turn);
   std::optional<std::string> Overdue(const phase::Leaving& leaving, Turn turn);
 
   const JobDeadlines deadlines_;

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <variant>
 
 #include "base/time.h"
@@ -56,6 +57,8 @@ struct Regrouping {
   // Of the next group; nothing: who is in it is not decided.
   std::optional<GroupFormation> formation{};
   bool stale = false;              // a member has applied other rounds than the next group was told
+  std::optional<Instant> asked{};  // since when who is silent is asked for; nothing: not yet
+  std::set<std::uint32_t> answered{};  // ranks for which their agents answered since
   std::optional<Ending> ending{};  // what the former group was about, which the next goes on with
 };
 

@@ -7,10 +7,10 @@
 //     -> their addresses, then all of these, then the first round: it trains, or ends, as before
 //
 // Who is gone is known for certain: its agent saw its exit, its node has another agent, or it said
-// itself that it fails. Who says nothing while the others wait is taken for gone and ended; not, as
-// long as its node is not heard, before JobDeadlines::silence is over. Where nobody who stays says
-// that it lost the group, as workers of older versions do not, or nobody stays, the attempt is
-// lost.
+// itself that it fails. Who says nothing while the others wait, though its agent answers, is taken
+// for gone and ended; where its node is not heard, not before JobDeadlines::silence is over. Where
+// nobody who stays says that it lost the group, as workers of older versions do not, or nobody
+// stays, the attempt is lost.
 
 #include <algorithm>
 #include <optional>
@@ -164,13 +164,16 @@ std::vector<std::uint32_t> JobController::Unspoken() const {
 // is ended: a coordinator that came to know neither would take the end of one for a loss.
 void JobController::FormNext(Turn turn) {
   const std::string reason = LossWords();
-  if (!AnyHasState()) return Lose(reason, turn);
+  if (!AnyHasState(GoingOn())) return Lose(reason, turn);
   const bool on_purpose = LeftOnPurpose();
   const std::vector<std::uint32_t> outpaced =
       on_purpose ? Outpaced() : std::vector<std::uint32_t>();
   std::vector<std::uint32_t> ranks = GoingOn();  // which newcomers count for, until they are taken
   const std::vector<Joiner> newcomers = joiners_.Take(Room() + outpaced.size());
-  const bool again = group_.Staying().size() == size() && !on_purpose && newcomers.empty();
+  // Where the members were told of rounds that are not theirs, nothing has failed.
+  const bool corrected = std::get<phase::Regrouping>(phase_).stale;
+  const bool again =
+      group_.Staying().size() == size() && !on_purpose && newcomers.empty() && !corrected;
   regroups_in_vain_ = again ? regroups_in_vain_ + 1 : 0;
   if (regroups_in_vain_ > kRegroupsInVainMax) return Lose(reason, turn);
   if (again) LeaveOutNewcomers(turn);
@@ -203,13 +206,20 @@ void JobController::FormNext(Turn turn) {
   regrouping.deadline = turn.now + Rounds(deadlines_.regroup);
   regrouping.formation.emplace(size(), record().generation, GroupFormation::Phase::kMeeting);
   regrouping.stale = false;
+  regrouping.asked.reset();
+  regrouping.answered.clear();
   SendGroup(turn);
 }
 
-// Newcomers have none before they met the others.
-bool JobController::AnyHasState() const {
-  if (keeper_.tracker()->rounds() == 0) return true;
-  return std::ranges::any_of(group_.Staying(), [this](std::uint32_t rank) {
+// Newcomers have none before they met the others; before the first round nobody needs one. A
+// coordinator that restarted may have heard of no round and still know from the members, or from a
+// checkpoint, that there were some.
+bool JobController::AnyHasState(const std::vector<std::uint32_t>& ranks) const {
+  const auto trained = [](const LostMember& member) { return member.message.rounds > 0; };
+  const bool begun = keeper_.tracker()->rounds() > 0 || record().checkpoint ||
+                     std::ranges::any_of(record().lost, trained);
+  if (!begun) return true;
+  return std::ranges::any_of(ranks, [this](std::uint32_t rank) {
     const std::optional<GroupLostMessage>& lost = group_.Lost(rank);
     return lost && lost->rounds > 0;
   });
@@ -358,6 +368,21 @@ void JobController::GiveTimeToSpeak(Instant now) {
   regrouping->deadline = std::max(regrouping->deadline, now + Rounds(deadlines_.regroup));
 }
 
+// Its node is not heard, or may not be: a control stream that breaks for moments, or for less time
+// than a node is given until it counts as unheard, is nobody's end. Its agent is asked; where that
+// answers and the worker says nothing, the worker is to blame. An answer may get lost, so it is
+// asked for again, but not for ever.
+bool JobController::Excused(std::uint32_t rank, phase::Regrouping& regrouping, Turn turn) {
+  const MemberRecord& member = group_.members()[rank];
+  if (group_.contact().Missed(member.node)) return true;
+  if (!regrouping.asked) regrouping.asked = turn.now;
+  const bool for_long = turn.now >= *regrouping.asked + Rounds(deadlines_.silence);
+  if (for_long || regrouping.answered.contains(rank)) return false;
+  turn.actions.push_back(LookAtWorker{.node = member.node, .worker = member.worker});
+  regrouping.deadline = std::min(regrouping.deadline, turn.now + deadlines_.inquiry);
+  return true;
+}
+
 // The time counts anew where the coordinator itself stood still: what was said meanwhile comes
 // first.
 std::optional<std::string> JobController::Overdue(phase::Regrouping& regrouping, Turn turn) {
@@ -374,11 +399,9 @@ std::optional<std::string> JobController::Overdue(phase::Regrouping& regrouping,
     FormNext(turn);
     return std::nullopt;
   }
-  const bool any_said = silent.size() < group_.Staying().size();
-  std::erase_if(silent, [this](std::uint32_t rank) {
-    return group_.contact().Missed(group_.members()[rank].node);
-  });
-  if (!any_said && !silent.empty()) return LossWords();
+  const std::size_t staying = group_.Staying().size();
+  std::erase_if(silent, [&](std::uint32_t rank) { return Excused(rank, regrouping, turn); });
+  if (!silent.empty() && silent.size() == staying) return LossWords();
   for (const std::uint32_t rank : silent) {
     GiveUp(rank,
            WorkerName(group_.members()[rank]) + " did not say within " +

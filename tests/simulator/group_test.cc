@@ -39,6 +39,7 @@ class GroupTest : public testing::Test {
       processes_.push_back(std::make_unique<Process>(
           scheduler_, [this, i, start = At(start_seconds[i])] { Member(i, start); }));
       transports_[i] = group_->Join(static_cast<int>(i), *processes_[i]);
+      group_->SetVector(static_cast<int>(i), values_[i]);
     }
     while (scheduler_.RunNext()) {
     }
@@ -88,6 +89,18 @@ TEST_F(GroupTest, AReductionIsDoneWhenTheLinksAreDone) {
     EXPECT_EQ(completions_[i].at, At(4)) << i;
     EXPECT_EQ(values_[i][0], 3.0f);
   }
+}
+
+// A float, not a megabyte.
+TEST_F(GroupTest, WhatHasNotTheParametersLengthWeighsWhatItIs) {
+  std::vector<std::vector<float>> counts(2, {1.0f});
+  body_ = [&](std::size_t i) { return transports_[i]->StartAllReduceSum(counts[i])->Wait(); };
+
+  Run({0, 0});
+
+  EXPECT_EQ(counts[0][0], 2.0f);
+  EXPECT_GT(completions_[0].at, At(0));
+  EXPECT_LT(completions_[0].at, At(1e-5));
 }
 
 TEST_F(GroupTest, AMemberThatDiesEndsTheGroupForTheOthersAMomentLater) {
@@ -206,9 +219,8 @@ TEST_F(GroupTest, BytesMoveWhileTheyAreOnTheirWay) {
 // A second each for what was started at once.
 TEST_F(GroupTest, ACollectiveBeginsWhenTheMembersEarlierOneIsDone) {
   body_ = [this](std::size_t i) {
-    std::vector<float> other = {1.0f};
     const auto first = transports_[i]->StartAllReduceSum(values_[i]);
-    const auto second = transports_[i]->StartAllReduceSum(other);
+    const auto second = transports_[i]->StartAllReduceSum(values_[i]);
     EXPECT_EQ(first->Wait().at, At(1));
     return second->Wait();
   };
@@ -222,9 +234,8 @@ TEST_F(GroupTest, ACollectiveBeginsWhenTheMembersEarlierOneIsDone) {
 TEST_F(GroupTest, WhoIsDoneEarlierBeginsTheNextOneEarlier) {
   algorithm_ = Algorithm::kTree;
   body_ = [this](std::size_t i) {
-    std::vector<float> other = {1.0f};
     const auto first = transports_[i]->StartAllReduceSum(values_[i]);
-    return transports_[i]->StartBroadcast(other, 0)->Wait();
+    return transports_[i]->StartBroadcast(values_[i], 0)->Wait();
   };
 
   Run({0, 0});

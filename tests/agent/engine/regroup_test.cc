@@ -357,6 +357,37 @@ TEST(TakeOverOfBuffersTest, WhoIsBehindTakesTheDonorsAndTheOthersKeepTheirs) {
   EXPECT_EQ(all[2].member().rounds, 3u);
 }
 
+// What the hashes say is believed: of members that are said to hold the same none is sent anything.
+class TakeOverOfParametersTest : public testing::TestWithParam<bool> {};
+
+TEST_P(TakeOverOfParametersTest, WhatAllHoldIsNotSent) {
+  const bool same = GetParam();
+  Members all(Options(SgdOptions{.learning_rate = 0.01}));
+  std::vector<std::unique_ptr<Transport>> transports = NewGroup(2);
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      threads.emplace_back([&, rank] {
+        cuda::Buffer gradients = all[rank].device().Allocate(kLength + LaneCount(2));
+        cuda::Sums losses = all[rank].device().AllocateSums(1);
+        const std::vector<float> values(kLength, static_cast<float>(rank + 1));
+        all[rank].device().Copy(values, all[rank].member().parameters);
+        RoundEngine engine(all[rank].member(),
+                           {.gradients = gradients.span(), .loss_sum = losses.span()},
+                           *transports[rank], {.batch_sizes = {2, 2}});
+        const HashedParameters own{.hash = same ? 7 : 7 + rank};
+        EXPECT_TRUE(engine.Begin(SurvivorTime(), {.rounds = {0, 0}, .own = own}));
+      });
+    }
+  }
+
+  EXPECT_EQ(all[0].parameters(), std::vector<float>(kLength, 1));
+  EXPECT_EQ(all[1].parameters(), std::vector<float>(kLength, same ? 2 : 1));
+}
+
+INSTANTIATE_TEST_SUITE_P(Hashes, TakeOverOfParametersTest, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Same" : "Other"; });
+
 // ---- What a loss leaves unequal
 
 struct Pair {

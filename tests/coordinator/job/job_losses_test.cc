@@ -243,7 +243,7 @@ TEST(JobRecoveryTest, AMissingWorkerHasItsLastWordsFirst) {
   EXPECT_EQ(rig.record().state, JobState::kRunning);
   rig.Step(WorkerExited{.worker = WorkerId{3}, .signal = 9});
   rig.Rejoin("a", 2, {WorkerId{1}, WorkerId{2}});
-  rig.StepAt(rig.seconds() + 3, Ticked{});  // they say nothing
+  rig.SilentAt(rig.seconds() + 3);
 
   EXPECT_EQ(rig.record().state_reason, "worker 3 on node b was ended by signal 9 (SIGKILL)");
 }
@@ -255,7 +255,7 @@ TEST(JobRecoveryTest, AMissingWorkerWithoutLastWordsFailsTheJob) {
   rig.Rejoin("a", 2, {WorkerId{1}, WorkerId{2}});
   rig.Rejoin("b", 1, {});
 
-  rig.StepAt(rig.seconds() + 2, Ticked{});
+  rig.SilentAt(rig.seconds() + 2);
 
   EXPECT_EQ(rig.record().state_reason,
             "the coordinator restarted and worker 3 on node b did not come back");

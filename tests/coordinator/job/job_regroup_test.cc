@@ -11,6 +11,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 
 TEST_F(JobRegroupTest, TheOthersGoOnAtOnceFromTheRoundThatTheyAreIn) {
@@ -221,7 +222,7 @@ TEST_F(JobRegroupTest, WhoSaysNothingIsEndedAndLeftOut) {
   Lose(1);
   // Four rounds of 0.65 s, rounded up.
   EXPECT_THAT(Sent<GroupMessage>(Wait(2.7)), IsEmpty());
-  const Actions formed = Wait(0.3);
+  const Actions formed = rig_.SilentAt(rig_.seconds() + 0.3);
 
   EXPECT_THAT(Stopped(formed), ElementsAre(WorkerId{2}));
   EXPECT_THAT(Sent<GroupMessage>(formed), SizeIs(1));
@@ -229,6 +230,55 @@ TEST_F(JobRegroupTest, WhoSaysNothingIsEndedAndLeftOut) {
   EXPECT_NE(rig_.cluster().membership().HolderOf("a", "cpu:1"), nullptr) << "until it is gone";
   rig_.Step(WorkerExited{.worker = WorkerId{2}, .exit_code = -1, .signal = 15});
   EXPECT_EQ(rig_.cluster().membership().HolderOf("a", "cpu:1"), nullptr);
+}
+
+// The control stream of its agent is broken, for less time than a node has until it is unheard.
+TEST_F(JobRegroupTest, WhoseAgentDoesNotAnswerIsNotToBlame) {
+  Kill(3);
+  Lose(1);
+  for (int looks = 0; looks < 12; ++looks) {
+    const Actions actions = Wait(looks == 0 ? 3.1 : 2.1);
+    EXPECT_THAT(Stopped(actions), IsEmpty());
+    EXPECT_THAT(Only<LookAtWorker>(actions), SizeIs(1)) << "an answer may get lost";
+  }
+
+  EXPECT_THAT(Sent<GroupMessage>(Lose(2)), SizeIs(2));
+}
+
+TEST_F(JobRegroupTest, AnAnswerIsNotAwaitedForEver) {
+  Kill(3);
+  Lose(1);
+  Wait(3.1);
+  for (int looks = 0; looks < 14; ++looks) EXPECT_THAT(Stopped(Wait(2.1)), IsEmpty());
+
+  EXPECT_THAT(Stopped(Wait(2.1)), ElementsAre(WorkerId{2}));
+  EXPECT_THAT(Members(), ElementsAre(WorkerId{1}));
+}
+
+// Also where one of them has not been in a round with the others.
+TEST_F(JobRegroupTest, WhoWasToldOfOtherRoundsIsToldAnewAndNobodyIsLeftOut) {
+  Kill(3);
+  Lose(1, 3);
+  Lose(2, 0);
+  rig_.Step(Said(1, GroupLostMessage{.generation = 1, .rounds = 4, .reason = "reset by peer"}));
+  Meet();
+
+  EXPECT_EQ(record().generation, 3u);
+  EXPECT_THAT(Members(), ElementsAre(WorkerId{1}, WorkerId{2}));
+  EXPECT_EQ(record().lost[0].message.rounds, 4u);
+}
+
+// Who has what the job has learned is gone, and who is left came to nothing with it.
+TEST_F(JobRegroupTest, WhereOnlyNewcomersAreLeftTheyDoNotGoOnFromNothing) {
+  Kill(3);
+  Lose(1, 5);
+  Lose(2, 0);
+  Meet();
+  rig_.Step(WorkerExited{.worker = WorkerId{1}, .exit_code = -1, .signal = 9});
+  Lose(2, 0);
+
+  EXPECT_THAT(Members(), Not(ElementsAre(WorkerId{2})));
+  EXPECT_NE(record().state, JobState::kRunning);
 }
 
 TEST_F(JobRegroupTest, WhoMayBeValidatingHasTheTimeForIt) {
@@ -243,7 +293,7 @@ TEST_F(JobRegroupTest, WhoMayBeValidatingHasTheTimeForIt) {
 TEST_F(JobRegroupTest, WhoGivesNoAddressIsEndedAndLeftOut) {
   Regroup();
   rig_.Step(Said(2, EndpointMessage{.generation = 2, .endpoint = "e"}));
-  const Actions formed = Wait(3);
+  const Actions formed = rig_.SilentAt(rig_.seconds() + 3);
 
   EXPECT_THAT(Stopped(formed), ElementsAre(WorkerId{1}));
   ASSERT_THAT(Sent<GroupMessage>(formed), SizeIs(1));
@@ -253,7 +303,7 @@ TEST_F(JobRegroupTest, WhoGivesNoAddressIsEndedAndLeftOut) {
 
 TEST_F(JobRegroupTest, WhereNobodySaysAnythingTheAttemptIsLost) {
   Kill(3);
-  Wait(3);
+  rig_.SilentAt(rig_.seconds() + 3);
 
   EXPECT_EQ(record().state, JobState::kFailed);
   EXPECT_EQ(record().state_reason, kThirdKilled);

@@ -73,7 +73,7 @@ TEST(JobUnheardTest, WhereRoundsStopAndAWitnessIsHeardTheMembersAreLost) {
   EXPECT_THAT(Stopped(actions), ElementsAre(WorkerId{1}, WorkerId{2}));
   EXPECT_EQ(rig.record().state, JobState::kRunning);
   // The witness does not say that it could go on.
-  EXPECT_THAT(Stopped(rig.StepAt(since + 43, Ticked{})), ElementsAre(WorkerId{3}));
+  EXPECT_THAT(Stopped(rig.SilentAt(since + 43)), ElementsAre(WorkerId{3}));
 
   EXPECT_EQ(rig.record().state, JobState::kFailed);
   EXPECT_EQ(rig.record().state_reason,
@@ -90,7 +90,7 @@ TEST(JobUnheardTest, AReportOfARoundThatIsNotNewerProvesNothing) {
   for (int i = 1; i < 40; ++i) rig.StepAt(since + i, ThirdReports(7));
   rig.StepAt(since + 30, Ticked{});
   rig.StepAt(since + 40, Ticked{});
-  rig.StepAt(since + 43, Ticked{});
+  rig.SilentAt(since + 43);
 
   EXPECT_EQ(rig.record().state, JobState::kFailed);
 }
@@ -110,7 +110,7 @@ TEST(JobUnheardTest, LongRoundsHaveTheirTime) {
   EXPECT_EQ(rig.record().state, JobState::kRunning);
   rig.StepAt(since + 2000, Ticked{});
   rig.StepAt(since + 2010, Ticked{});
-  rig.StepAt(since + 2070, Ticked{});
+  rig.SilentAt(since + 2070);
 
   EXPECT_EQ(rig.record().state, JobState::kFailed);
 }
@@ -127,7 +127,7 @@ TEST(JobUnheardTest, AValidationHasItsTime) {
   rig.StepAt(since + 99, Ticked{});
   EXPECT_EQ(rig.record().state, JobState::kRunning);
   rig.StepAt(since + 100.5, Ticked{});
-  rig.StepAt(since + 222, Ticked{});
+  rig.SilentAt(since + 222);
 
   EXPECT_EQ(rig.record().state, JobState::kFailed);
   EXPECT_THAT(rig.record().state_reason, HasSubstr("and no newer round came for 90 seconds"));
@@ -148,7 +148,7 @@ TEST(JobUnheardTest, AValidationProvesThatAllLiveAndAnOldOneNothing) {
   rig.StepAt(since + 51, Validated(1, 0));
   rig.StepAt(since + 55, Ticked{});
   rig.StepAt(since + 66, Ticked{});
-  rig.StepAt(since + 69, Ticked{});
+  rig.SilentAt(since + 69);
 
   EXPECT_EQ(rig.record().state, JobState::kFailed);
 }
@@ -336,7 +336,7 @@ TEST(JobUnheardTest, WorkersOfWhichTheirAgentHasNothingMoreToTellAreLost) {
   rig.Step(a);
   rig.Rejoin("b", 1, {WorkerId{3}});
 
-  rig.StepAt(rig.seconds() + 3, Ticked{});
+  rig.SilentAt(rig.seconds() + 3);
 
   EXPECT_EQ(rig.record().state, JobState::kFailed);
 }

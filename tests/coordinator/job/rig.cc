@@ -109,6 +109,13 @@ Actions Rig::StepAt(double seconds, const Event& event) {
   return actions;
 }
 
+Actions Rig::SilentAt(double seconds) {
+  for (const LookAtWorker& look : Only<LookAtWorker>(StepAt(seconds, Ticked{}))) {
+    Step(WorkerSaid{.worker = look.worker, .message = StandingMessage{}});
+  }
+  return StepAt(seconds + 2, Ticked{});
+}
+
 void Rig::ToStarting() {
   Step(Join("a", 2));
   Step(Join("b", 1));
