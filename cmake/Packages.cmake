@@ -19,15 +19,10 @@ set(CPACK_DEBIAN_PACKAGE_SOURCE tactus)
 set(CPACK_DEBIAN_PACKAGE_SECTION net)
 
 # Whoever builds them is their maintainer, as Debian's tools have it.
-set(name $ENV{DEBFULLNAME})
-set(address $ENV{DEBEMAIL})
-if(NOT name)
-  set(name "Tactus maintainers")
+set(TACTUS_MAINTAINER "Tactus maintainers <tactus@localhost>")
+if(NOT "$ENV{DEBFULLNAME}" STREQUAL "" AND NOT "$ENV{DEBEMAIL}" STREQUAL "")
+  set(TACTUS_MAINTAINER "$ENV{DEBFULLNAME} <$ENV{DEBEMAIL}>")
 endif()
-if(NOT address)
-  set(address tactus@localhost)
-endif()
-set(TACTUS_MAINTAINER "${name} <${address}>" CACHE STRING "Maintainer of the packages; DEBFULLNAME and DEBEMAIL at first")
 set(CPACK_PACKAGE_CONTACT ${TACTUS_MAINTAINER})
 
 # tactus_package(component package SECTION x DESCRIPTION text [COMPONENTS ...] [DEPENDS ...] [RECOMMENDS ...] [SUGGESTS ...] [ALL])
@@ -72,20 +67,19 @@ function(tactus_package component package)
   execute_process(COMMAND gzip -9nf ${written}/changelog COMMAND_ERROR_IS_FATAL ANY)
   set(here ${CMAKE_INSTALL_DATADIR}/doc/${package})
   install(FILES deploy/debian/copyright ${written}/changelog.gz DESTINATION ${here} COMPONENT ${component})
-  if(EXISTS ${PROJECT_SOURCE_DIR}/deploy/debian/${package}.lintian-overrides)
-    install(FILES deploy/debian/${package}.lintian-overrides
-      DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides RENAME ${package} COMPONENT ${component})
-  endif()
+  configure_file(deploy/debian/lintian-overrides.in ${written}/lintian-overrides @ONLY)
+  install(FILES ${written}/lintian-overrides
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides RENAME ${package} COMPONENT ${component})
 endfunction()
 
-tactus_package(coordinator tactus-coordinator SECTION net DAEMON "jobs train on meanwhile" DEPENDS adduser init-system-helpers
+tactus_package(coordinator tactus-coordinator SECTION net DAEMON "jobs train on meanwhile" DEPENDS adduser
   SUGGESTS tactus-monitoring
   DESCRIPTION "coordinator of Tactus, which trains models on unequal GPUs
 Holds the jobs and the nodes, watches how fast every worker computes, and
 gives each the share of samples that takes all of them equally long. Serves
 gRPC, a status page, and metrics for Prometheus.")
 tactus_package(agent tactus-agent SECTION net COMPONENTS worker
-  DAEMON "its jobs are suspended at the end of a round, within drain-deadline, and go on from there" DEPENDS adduser init-system-helpers
+  DAEMON "its jobs are suspended at the end of a round, within drain-deadline, and go on from there" DEPENDS adduser
   DESCRIPTION "agent of Tactus, which offers a node's devices
 Dials the coordinator, and runs workers on the GPUs or processors of its node
 as that decides.")
@@ -104,11 +98,13 @@ tactus_package(dev libtactus-dev SECTION libdevel
   SUGGESTS tactus-doc
   DESCRIPTION "client library of Tactus for C++
 One method for each call of the API of a coordinator, with deadlines, retries
-and transfers that are checked; the schema as .proto; files for CMake's
-find_package(tactus).")
+and transfers that are checked. With the schema as .proto, and files for
+find_package(tactus) of CMake.")
 tactus_package(monitoring tactus-monitoring ALL SECTION net SUGGESTS prometheus grafana
   DESCRIPTION "dashboards, rules and alerts of Tactus
-For Prometheus and Grafana, with a configuration of both to begin with.")
+Four dashboards for Grafana, with recording rules and alerts for Prometheus,
+and a configuration of both to begin with. Each alert has a runbook in the
+package tactus-doc.")
 tactus_package(doc tactus-doc ALL SECTION doc
   DESCRIPTION "documents and examples of Tactus
 A tutorial, the operation of a fleet, runbooks of all alerts, the reference of
