@@ -52,6 +52,8 @@ constexpr Example kExamples[] = {
     {"tactus chaos shakespeare-1 --for 5m --every 30s --i-know-that-it-kills",
      "on a machine with workers"},
     {"tactus chaos shakespeare-1 --stop 10s --i-know-that-it-kills", "stopped, not killed"},
+    {"tactus doctor", "a line a finding"},
+    {"tactus doctor --local", "without a coordinator"},
     {"tactus clean", "shows what it would remove, and asks"},
     {"tactus clean --results --yes"},
     {"tactus config show"},
