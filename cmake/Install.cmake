@@ -5,10 +5,15 @@ set(installed ${PROJECT_BINARY_DIR}/installed)
 set(CMAKE_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
   OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 
-# Programs. Users call three of them; a worker is started by its agent, which looks for it beside itself and there.
+# Programs. Users call three of them; a worker is started by its agent, which looks for it beside itself and there. On a
+# GPU host it is installed alone, with the way to a libtorch that is not in the system's folders.
+set_target_properties(tactus-worker PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+install(TARGETS tactus-worker RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/tactus COMPONENT worker)
+if(NOT TACTUS_CONTROL_PLANE)
+  return()
+endif()
 install(TARGETS tactus-coordinator RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT coordinator)
 install(TARGETS tactus-agent RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT agent)
-install(TARGETS tactus-worker RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/tactus COMPONENT worker)
 install(TARGETS tactus RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT client)
 
 # Units and configuration files, which name where the programs were put.
@@ -90,3 +95,5 @@ install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc
 
 add_custom_target(installed ALL
   DEPENDS tactus tactus-coordinator tactus-agent tactus-worker tactus_client ${installed}/client/tactus.bash ${pages})
+
+include(Packages)

@@ -76,7 +76,7 @@ class DemoFolder {
                         : runtime::FileError(errno, path_, "the folder cannot be made");
     }
     path_ = std::filesystem::absolute(wanted).string();
-    if (const absl::Status made = runtime::MakeWritableFolder(path_); !made.ok()) return made;
+    if (absl::Status made = runtime::MakeWritableFolder(path_); !made.ok()) return made;
     if (std::filesystem::is_empty(path_)) return absl::OkStatus();
     return absl::AlreadyExistsError("--output: " + wanted +
                                     " has files; allowed is a folder that is new or empty");

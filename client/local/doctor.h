@@ -1,5 +1,5 @@
-// `tactus doctor`: what of this machine and of a coordinator's nodes will be in the way, and what to
-// do about it. Looking (LookAtHost, calls) is apart from judging (the other functions, which are
+// `tactus doctor`: what of this machine and of a coordinator's nodes will be in the way, and what
+// to do about it. Looking (LookAtHost, calls) is apart from judging (the other functions, which are
 // pure).
 
 #pragma once

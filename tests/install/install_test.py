@@ -39,7 +39,8 @@ def install(component, prefix, destination=""):
     environment = {key: value for key, value in os.environ.items() if key != "DESTDIR"}
     if destination:
         environment["DESTDIR"] = str(destination)
-    done = run("cmake", "--install", BUILD, "--component", component, "--prefix", prefix, env=environment)
+    of = ("--component", component) if component else ()  # None: all of them
+    done = run("cmake", "--install", BUILD, *of, "--prefix", prefix, env=environment)
     if done.returncode != 0:
         raise AssertionError(done.stdout + done.stderr)
 
@@ -86,6 +87,9 @@ class InstallTest(unittest.TestCase):
                 self.assertTrue(name.startswith(("usr/", "etc/tactus/")), name)
         programs = {name for name in owner if pathlib.PurePath(name).parent.name in ("bin", "tactus") and name.startswith(("usr/bin", "usr/libexec"))}
         self.assertEqual(len(programs), 4, programs)
+
+        install(None, "/usr", self.folder / "whole")
+        self.assertEqual(files(self.folder / "whole"), set(owner))
 
     def test_no_program_looks_into_the_build(self):
         for path in (*self.prefix.glob("bin/*"), *self.prefix.glob("libexec/tactus/*")):
