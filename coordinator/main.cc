@@ -14,6 +14,7 @@
 #include "runtime/logging.h"
 #include "runtime/options.h"
 #include "runtime/process.h"
+#include "runtime/service_manager.h"
 
 namespace tactus {
 namespace {
@@ -141,7 +142,8 @@ sigset_t EndingSignals() {
   return signals;
 }
 
-int Serve(const Arguments& arguments, const sigset_t& signals) {
+int Serve(const Arguments& arguments, const sigset_t& signals,
+          const runtime::ServiceManager& manager) {
   const auto log = runtime::Logger("main");
   const service::ServerOptions& options = arguments.server;
   log->info(
@@ -169,9 +171,11 @@ int Serve(const Arguments& arguments, const sigset_t& signals) {
                       "address-file: " + std::string(status.message()));
     }
   }
+  manager.Ready("serving at " + (*server)->address());
   int signal = 0;
   sigwait(&signals, &signal);
   log->info("stopping signal={}", signal);
+  manager.Stopping();
   (*server)->Shutdown();
   return static_cast<int>(runtime::Exit::kOk);
 }
@@ -233,6 +237,7 @@ int Main(int argc, char** argv) {
     return static_cast<int>(runtime::Exit::kOk);
   }
   if (!arguments.restore.backup.empty()) return RestoreBackup(arguments);
+  const runtime::ServiceManager manager = runtime::ServiceManager::TakeFromEnvironment();
   // Blocked before any thread is there, so that only sigwait gets them.
   const sigset_t signals = EndingSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
@@ -243,7 +248,7 @@ int Main(int argc, char** argv) {
   if (!status.ok()) return complain(status);
   gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);
   gpr_set_log_function(LogForGrpc);
-  const int exit = Serve(arguments, signals);
+  const int exit = Serve(arguments, signals, manager);
   gpr_set_log_function(nullptr);
   runtime::StopLogging();
   return exit;

@@ -30,6 +30,7 @@
 #include "runtime/logging.h"
 #include "runtime/options.h"
 #include "runtime/process.h"
+#include "runtime/service_manager.h"
 
 namespace {
 
@@ -51,10 +52,18 @@ void OccupyStandardStreams() {
   if (descriptor > STDERR_FILENO) ::close(descriptor);
 }
 
-std::string BesideThisProgram(const std::string& name) {
+// Beside this program, as in a build's folder; else where an installation has programs that nobody
+// calls by name.
+std::string WorkerProgram() {
   std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  return (self.parent_path() / name).string();
+  const std::filesystem::path folder =
+      std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  const std::filesystem::path beside = folder / "tactus-worker";
+  const std::filesystem::path installed =
+      folder.parent_path() / "libexec" / "tactus" / "tactus-worker";
+  const bool apart =
+      !std::filesystem::exists(beside, error) && std::filesystem::exists(installed, error);
+  return (apart ? installed : beside).string();
 }
 
 std::string ProcessorModel() {
@@ -104,7 +113,7 @@ std::vector<std::string> Environment() {
 // Two variables say AGENT, because a coordinator on the same host needs others.
 void Declare(CLI::App& app, const tactus::agent::Host& host, Flags& flags) {
   flags.agent.state_folder = tactus::runtime::FoldersFromEnvironment().state + "/agent";
-  flags.agent.worker_binary = BesideThisProgram("tactus-worker");
+  flags.agent.worker_binary = WorkerProgram();
   app.add_option("--coordinator", flags.agent.coordinator,
                  "Where the coordinator listens, host:port")
       ->envname("TACTUS_COORDINATOR")
@@ -205,7 +214,8 @@ const char* SignalName(int signal) {
 
 // Runs until a signal asks for the end.
 int Serve(tactus::agent::AgentOptions options, tactus::metrics::AgentMetrics& metrics,
-          std::unique_ptr<tactus::cuda::GpuMonitor> gpus) {
+          std::unique_ptr<tactus::cuda::GpuMonitor> gpus,
+          const tactus::runtime::ServiceManager& manager) {
   tactus::runtime::ControlThread control;
   absl::StatusOr<std::unique_ptr<tactus::agent::Agent>> agent =
       tactus::agent::Agent::Open(control, metrics, options, DrawIncarnation());
@@ -218,6 +228,7 @@ int Serve(tactus::agent::AgentOptions options, tactus::metrics::AgentMetrics& me
   // outlives the control thread.
   bool leaves = false;
   const auto leave = [&](const std::string& reason, tactus::Duration within) {
+    manager.Stopping(within + kStopGrace + kStopGrace);
     const auto done = [&] { stopped.set_value(); };
     if (std::exchange(leaves, true) || within == tactus::Duration(0)) {
       (*agent)->Stop(kStopGrace, done);
@@ -255,6 +266,7 @@ int Serve(tactus::agent::AgentOptions options, tactus::metrics::AgentMetrics& me
       (*agent)->Stop(kStopGrace, [&] { stopped.set_value(); });
     });
   });
+  manager.Ready("node " + options.node + " of the coordinator " + options.coordinator);
   stopped.get_future().wait();
   control.RunAndWait([&] {
     preemption.reset();
@@ -277,7 +289,8 @@ bool Resolves(const std::string& host) {
 }
 
 int Run(const Flags& flags, const tactus::agent::Host& host,
-        std::unique_ptr<tactus::cuda::GpuMonitor> gpus) {
+        std::unique_ptr<tactus::cuda::GpuMonitor> gpus,
+        const tactus::runtime::ServiceManager& manager) {
   absl::StatusOr<tactus::agent::AgentOptions> options = tactus::agent::Resolve(flags.agent, host);
   if (!options.ok()) return Fail(Exit::kConfiguration, options.status());
   if (!Resolves(options->address)) {
@@ -304,13 +317,16 @@ int Run(const Flags& flags, const tactus::agent::Host& host,
     http->Start();
     options->metrics_address = http->address();
   }
-  return Serve(*std::move(options), metrics, std::move(gpus));
+  return Serve(*std::move(options), metrics, std::move(gpus), manager);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   OccupyStandardStreams();
+  // Before the environment is kept for workers.
+  const tactus::runtime::ServiceManager manager =
+      tactus::runtime::ServiceManager::TakeFromEnvironment();
   std::signal(SIGPIPE, SIG_IGN);  // a log reader that leaves is no reason to end
   Flags flags;
   CLI::App app("Offers this node's devices to a Tactus coordinator and runs workers on them.",
@@ -336,7 +352,7 @@ int main(int argc, char** argv) {
     return Fail(Exit::kConfiguration, absl::InvalidArgumentError(tactus::runtime::WithSource(
                                           app, argc, argv, std::string(logging.message()))));
   }
-  const int code = Run(flags, host, std::move(gpus));
+  const int code = Run(flags, host, std::move(gpus), manager);
   tactus::runtime::StopLogging();
   return code;
 }

@@ -10,6 +10,8 @@ namespace {
 constexpr Example kExamples[] = {
     {"tactus run job.yaml --output result/"},
     {"tactus run job.yaml --speeds 1,1,0.5,0.25", "four workers, as if on unequal devices"},
+    {"tactus demo", "a first job, within a minute"},
+    {"tactus demo --seconds 60 --output result/", "and keep what was trained"},
     {"tactus simulate examples/cluster.yaml examples/demo.yaml"},
     {"tactus simulate --from shakespeare-1 --add 2xspeed=0.5", "two more, half as fast"},
     {"tactus replay run.tape", "that run --tape run.tape wrote"},
@@ -50,6 +52,8 @@ constexpr Example kExamples[] = {
     {"tactus chaos shakespeare-1 --for 5m --every 30s --i-know-that-it-kills",
      "on a machine with workers"},
     {"tactus chaos shakespeare-1 --stop 10s --i-know-that-it-kills", "stopped, not killed"},
+    {"tactus doctor", "a line a finding"},
+    {"tactus doctor --local", "without a coordinator"},
     {"tactus clean", "shows what it would remove, and asks"},
     {"tactus clean --results --yes"},
     {"tactus config show"},

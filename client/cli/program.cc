@@ -11,22 +11,23 @@ namespace tactus::client {
 
 // Each is in the file of its name, in client/verbs or, where it shows these words, here.
 using MakeVerb = std::unique_ptr<Verb>();
-MakeVerb MakeRun, MakeSimulate, MakeReplay, MakeSubmit, MakeGet, MakeDescribe, MakeExplain,
-    MakeWatch, MakeWait, MakeLogs, MakeUpdate, MakeRevert, MakeCancel, MakeDelete, MakePause,
-    MakeResume, MakeDownload, MakeTop, MakePlot, MakeTrace, MakeCordon, MakeDrain, MakeUncordon,
-    MakeBackup, MakeLogLevel, MakeIntegrityCheck, MakeChaos, MakeClean, MakeConfig, MakeCompletion,
-    MakeMan, MakeVersion;
+MakeVerb MakeRun, MakeDemo, MakeSimulate, MakeReplay, MakeSubmit, MakeGet, MakeDescribe,
+    MakeExplain, MakeWatch, MakeWait, MakeLogs, MakeUpdate, MakeRevert, MakeCancel, MakeDelete,
+    MakePause, MakeResume, MakeDownload, MakeTop, MakePlot, MakeTrace, MakeCordon, MakeDrain,
+    MakeUncordon, MakeBackup, MakeLogLevel, MakeIntegrityCheck, MakeChaos, MakeDoctor, MakeClean,
+    MakeConfig, MakeCompletion, MakeMan, MakeVersion;
 
 namespace {
 
 // In the order of --help.
 constexpr MakeVerb* kVerbs[] = {
-    MakeRun,      MakeSimulate,       MakeReplay, MakeSubmit, MakeGet,      MakeDescribe,
-    MakeExplain,  MakeWatch,          MakeWait,   MakeLogs,   MakeUpdate,   MakeRevert,
-    MakeCancel,   MakeDelete,         MakePause,  MakeResume, MakeDownload, MakeTop,
-    MakePlot,     MakeTrace,          MakeCordon, MakeDrain,  MakeUncordon, MakeBackup,
-    MakeLogLevel, MakeIntegrityCheck, MakeChaos,  MakeClean,  MakeConfig,   MakeCompletion,
-    MakeMan,      MakeVersion};
+    MakeRun,      MakeDemo,           MakeSimulate, MakeReplay,   MakeSubmit,
+    MakeGet,      MakeDescribe,       MakeExplain,  MakeWatch,    MakeWait,
+    MakeLogs,     MakeUpdate,         MakeRevert,   MakeCancel,   MakeDelete,
+    MakePause,    MakeResume,         MakeDownload, MakeTop,      MakePlot,
+    MakeTrace,    MakeCordon,         MakeDrain,    MakeUncordon, MakeBackup,
+    MakeLogLevel, MakeIntegrityCheck, MakeChaos,    MakeDoctor,   MakeClean,
+    MakeConfig,   MakeCompletion,     MakeMan,      MakeVersion};
 
 std::string Footer() {
   return ExitCodesHelp() +

@@ -24,7 +24,7 @@ namespace {
 struct Launch {
   const char* program;
   char* const* arguments;
-  int log;
+  int log;         // -1: none
   int error_pipe;  // closed by exec; the error number goes into it when there is no exec
   pid_t parent;
 };
@@ -38,8 +38,10 @@ struct Launch {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (nothing >= 0) dup2(nothing, STDIN_FILENO);
-  dup2(launch.log, STDOUT_FILENO);
-  dup2(launch.log, STDERR_FILENO);
+  if (launch.log >= 0) {
+    dup2(launch.log, STDOUT_FILENO);
+    dup2(launch.log, STDERR_FILENO);
+  }
   execv(launch.program, launch.arguments);
   const int error = errno;
   const ssize_t written = write(launch.error_pipe, &error, sizeof error);
@@ -61,12 +63,14 @@ std::string BaseName(const std::string& path) { return path.substr(path.rfind('/
 }  // namespace
 
 absl::StatusOr<ChildProcess> ChildProcess::Start(const ChildOptions& options) {
-  const int log = open(options.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (log < 0) return runtime::FileError(errno, options.log_path, "cannot be written");
+  const bool logged = !options.log_path.empty();
+  const int log =
+      logged ? open(options.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
+  if (logged && log < 0) return runtime::FileError(errno, options.log_path, "cannot be written");
   std::array<int, 2> pipe_ends{};
   if (pipe2(pipe_ends.data(), O_CLOEXEC) != 0) {
     const int error = errno;
-    close(log);
+    if (logged) close(log);
     return runtime::FileError(error, options.program, "cannot be started");
   }
   std::vector<std::string> words = {options.program};
@@ -82,7 +86,7 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(const ChildOptions& options) {
   const pid_t pid = fork();
   if (pid == 0) BecomeChild(launch);
   const int fork_error = errno;
-  close(log);
+  if (logged) close(log);
   close(pipe_ends[1]);
   const int error = pid < 0 ? fork_error : AwaitExec(pipe_ends[0]);
   close(pipe_ends[0]);
@@ -128,6 +132,10 @@ std::string ChildProcess::Obituary() const {
   }
   const std::string last = LastLine(options_.log_path);
   return last.empty() ? text : text + ": " + last;
+}
+
+int ChildProcess::exit_code() const {
+  return WIFSIGNALED(wait_status_) ? 128 + WTERMSIG(wait_status_) : WEXITSTATUS(wait_status_);
 }
 
 std::string LastLine(const std::string& path) {

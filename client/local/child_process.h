@@ -15,7 +15,7 @@ namespace tactus::client {
 struct ChildOptions {
   std::string program{};  // path
   std::vector<std::string> arguments{};
-  std::string log_path{};  // its output, appended
+  std::string log_path{};  // its output, appended; empty: goes where ours goes
 };
 
 // Runs in a process group of its own, so that Ctrl-C reaches only us; ends when we end, however
@@ -41,6 +41,9 @@ class ChildProcess {
   // How it ended, with its last words: "tactus-agent ended with code 64: no such device". Requires:
   // it has ended.
   std::string Obituary() const;
+
+  // The code that it ended with, or 128 and the signal that ended it. Requires: it has ended.
+  int exit_code() const;
 
   pid_t pid() const { return pid_; }
 

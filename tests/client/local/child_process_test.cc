@@ -42,6 +42,20 @@ TEST_F(ChildProcessTest, ItsEndIsToldWithItsLastWords) {
   EXPECT_EQ(child->Obituary(), "sh ended with code 69: port is taken");
 }
 
+TEST_F(ChildProcessTest, WithoutALogItsOutputGoesWhereOursGoes) {
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  auto child = ChildProcess::Start(
+      {.program = "/bin/sh", .arguments = {"-c", "echo out; echo err >&2; exit 7"}});
+  ASSERT_TRUE(child.ok()) << child.status();
+  Await(*child);
+
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "out\n");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "err\n");
+  EXPECT_EQ(child->exit_code(), 7);
+  EXPECT_EQ(child->Obituary(), "sh ended with code 7");
+}
+
 TEST_F(ChildProcessTest, SignalsReachIt) {
   auto child = Shell("exec sleep 600");
   ASSERT_TRUE(child.ok()) << child.status();
@@ -50,6 +64,7 @@ TEST_F(ChildProcessTest, SignalsReachIt) {
   Await(*child);
 
   EXPECT_EQ(child->Obituary(), "sh was ended by signal 15");
+  EXPECT_EQ(child->exit_code(), 128 + SIGTERM);
 }
 
 TEST_F(ChildProcessTest, KillEndsItsGroupToo) {

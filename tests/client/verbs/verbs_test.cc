@@ -434,6 +434,23 @@ TEST_F(VerbsTest, WhatRunsLeftIsShownAndRemovedWhereThatIsSaid) {
   EXPECT_FALSE(std::filesystem::exists(run));
 }
 
+TEST_F(VerbsTest, TheDoctorLooksAtThisMachineAndAtTheNodes) {
+  surroundings_.folders.state = folder_.path();
+  const Answered local = Tactus({"doctor", "--local"});
+  EXPECT_THAT(local.out,
+              AllOf(HasSubstr("disk"), HasSubstr("gpus"), Not(HasSubstr("coordinator  "))));
+
+  const Answered all = Tactus({"doctor"});  // n0 has no agent
+  EXPECT_EQ(all.code, ExitCode::kGeneric);
+  EXPECT_THAT(all.out, AllOf(HasSubstr("ok    coordinator"), HasSubstr("bad   node n0"),
+                             HasSubstr("its agent is not heard")));
+
+  coordinator_.Shutdown();
+  const Answered gone = Tactus({"doctor", "--request-timeout", "1s"});
+  EXPECT_EQ(gone.code, ExitCode::kGeneric);
+  EXPECT_THAT(gone.out, HasSubstr("bad   coordinator"));
+}
+
 TEST_F(VerbsTest, NodesAreForgotten) {
   EXPECT_THAT(Asked({"delete", "node", "n0", "n1", "--yes"}),
               ElementsAre(R"(DeleteNode name: "n0")", R"(DeleteNode name: "n1")"));
