@@ -192,9 +192,11 @@ double AutoSynchronization::UsefulRate(const Plan& plan, const Observations& see
 }
 
 bool AutoSynchronization::OffersDelay() const {
-  if (IsPreconditioned(options_.optimizer)) return true;
-  const double late = DelayedStabilityLimit(options_.momentum, options_.synchronization.look_ahead);
-  return late >= kDelayRoomMin * StabilityLimit(options_.momentum) * (1 - kRounding);
+  const bool preconditioned = IsPreconditioned(options_.optimizer);
+  const double momentum = preconditioned ? kFirstMoment : options_.momentum;
+  const bool look_ahead = options_.synchronization.look_ahead && !preconditioned;
+  const double late = DelayedStabilityLimit(momentum, look_ahead);
+  return late >= kDelayRoomMin * StabilityLimit(momentum) * (1 - kRounding);
 }
 
 // Rounds of micro-batches may have a smaller batch than the steps in force, which is the batch

@@ -29,8 +29,9 @@ namespace tactus::policies {
 //                 drift apart by the length of their steps (g: the rate's gain, 1 or more), and
 //                 what that costs is its square
 //      delayed    worth kDelayWorth of that, for gradients that are one round old, and no more
-//                 useful samples of a sample than now; not offered to sgd with a momentum that
-//                 leaves it less than kDelayRoomMin of the learning rates
+//                 useful samples of a sample than now; not offered where the momentum, or the first
+//                 moment of a preconditioned optimizer, leaves it less than kDelayRoomMin of the
+//                 learning rates
 //
 // and goes from the one in force to the best that may be run, however far, if it promises more than
 // the least gain: at once where it promises kGainLarge, else once it did so for kPromiseSeconds.
@@ -69,6 +70,10 @@ class AutoSynchronization final : public RememberingPolicy<AutoSynchronization> 
   // and a 15th: the curvature is unknown, and a rate that was chosen for every step seldom has that
   // much room. Nesterov's are taken for the same. Source: design.
   static constexpr double kDelayRoomMin = 1.0 / 6;
+  // beta_1 of adam, adamw and lamb, as it is seldom chosen otherwise; they do not look ahead. A
+  // small transformer had a loss of 0.46 after 144 rounds of adamw and of 1.61 after 148 that were
+  // a round late, at the rate that was best for every step.
+  static constexpr double kFirstMoment = 0.9;
   static constexpr double kGainMin = 0.05;
   static constexpr double kGainMax = 0.50;
   static constexpr double kGainLarge = 0.30;

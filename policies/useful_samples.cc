@@ -40,7 +40,8 @@ double UsefulSamples(double batch, const BatchWorth& worth) {
   const double least = std::min(scale, 1.0);
   if (!worth.noise_scale) return worth.base_batch * least;
   const double gain = BestGain(batch, worth);
-  const double multiplier = RateMultiplier(worth.rule, scale, gain);
+  double multiplier = RateMultiplier(worth.rule, scale, gain);
+  if (worth.rule == LearningRateRule::kSqrt) multiplier = std::min(multiplier, gain);
   const double progress = multiplier * (2 - multiplier / gain);
   return worth.base_batch * std::clamp(progress, kWorthMin * least, std::max(scale, least));
 }

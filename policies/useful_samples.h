@@ -23,7 +23,11 @@ struct BatchWorth {
 // q follows from the quadratic model of the loss, in which an update at the rate m eta of a batch
 // with best gain r lowers it by 2 m - m^2 / r of what one of the base batch lowers it: it is
 // largest, r, at m = r (AdaScale), 2 - 1/r at the constant rate, and falls below 0 where the rate
-// is more than twice the best one. While the noise scale is unknown q = min(S, 1): a larger batch
+// is more than twice the best one. The root of S is the rule for steps that have a length of their
+// own, as those of adam have: one that is longer than the best wastes its length, and teaches what
+// the best would, so that m = min(sqrt(S), r) there. (Where q fell below 0 in the first rounds of a
+// small transformer, whose noise scale is next to nothing, every other plan looked sixty times
+// better than the one in force.) While the noise scale is unknown q = min(S, 1): a larger batch
 // is worth no more than the base batch.
 //
 // batch  [samples]  B > 0

@@ -151,8 +151,9 @@ TEST(AutoSynchronizationTest, DelayedIsNotOfferedToALargeMomentum) {
 }
 
 // Of plans that delay, at a transfer that it hides.
-bool OffersDelay(double momentum, bool look_ahead) {
+bool OffersDelay(double momentum, bool look_ahead, const std::string& optimizer = "sgd") {
   VirtualJobOptions options = Options({.transfer_seconds = 0.05, .variance = 1000}, "auto");
+  options.planner.optimizer = optimizer;
   options.planner.synchronization.period_max = 1;
   options.planner.synchronization.look_ahead = look_ahead;
   options.planner.momentum = momentum;
@@ -168,6 +169,13 @@ TEST(AutoSynchronizationTest, LookingAheadDelayIsOfferedToALittleMoreMomentum) {
   EXPECT_FALSE(OffersDelay(0.55, false));
   EXPECT_TRUE(OffersDelay(0.55, true));
   EXPECT_FALSE(OffersDelay(0.9, true));
+}
+
+// Whose first moment is a momentum by another name.
+TEST(AutoSynchronizationTest, DelayIsNotOfferedToAPreconditionedOptimizer) {
+  EXPECT_TRUE(OffersDelay(0, false));
+  EXPECT_FALSE(OffersDelay(0, false, "adamw"));
+  EXPECT_FALSE(OffersDelay(0, true, "adam"));
 }
 
 // Computing while gradients travel takes twice as long, which no measurement before could tell.

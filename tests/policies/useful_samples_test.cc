@@ -71,5 +71,19 @@ TEST(UsefulSamplesPropertyTest, IsBoundedGrowsWithNoiseAndAdascaleIsTheBestRule)
   }
 }
 
+// A step of adam that is longer than the best one is no divergence.
+TEST(UsefulSamplesTest, UnderTheRootARateAboveTheBestTeachesWhatTheBestWould) {
+  for (const double noise : {1e-3, 1.0, 30.0, 1000.0}) {
+    const auto worth = [noise](LearningRateRule rule) {
+      return UsefulSamples(128, {.rule = rule, .base_batch = 32, .noise_scale = noise});
+    };
+    const double best = worth(LearningRateRule::kAdascale);
+    const double gain = best / 32;
+    const double root = gain < 2 ? best : 32 * (2 * 2.0 - 2.0 * 2.0 / gain);
+    EXPECT_NEAR(worth(LearningRateRule::kSqrt), root, 1e-9) << noise;
+    EXPECT_GE(worth(LearningRateRule::kSqrt), worth(LearningRateRule::kConstant) * (1 - 1e-12));
+  }
+}
+
 }  // namespace
 }  // namespace tactus::policies

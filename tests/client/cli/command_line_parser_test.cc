@@ -200,10 +200,10 @@ TEST(CommandLineTest, MistakesAreNamed) {
   EXPECT_THAT(ParseCommandLine({"get", "jobs", "--request-timeout", "0s"}).error,
               HasSubstr("more than 0"));
   EXPECT_EQ(ParseCommandLine({"sumbit"}).error,
-            "tactus: 'sumbit' is unknown; did you mean 'submit'? allowed: run, simulate, "
+            "tactus: 'sumbit' is unknown; did you mean 'submit'? allowed: run, demo, simulate, "
             "replay, submit, get, describe, explain, watch, wait, logs, update, revert, cancel, "
             "delete, pause, resume, download, top, plot, trace, cordon, drain, uncordon, admin, "
-            "chaos, clean, config, completion, man, version\n");
+            "chaos, doctor, clean, config, completion, man, version\n");
   EXPECT_EQ(ParseCommandLine({"get", "frob"}).error,
             "tactus: 'frob' is unknown; allowed: jobs, job, nodes, node, rounds, validations, "
             "decisions\n");
