@@ -28,6 +28,7 @@ namespace {
 constexpr char kOfAgent[] = "/agent";  // where the agent itself goes
 constexpr auto kTryAgain = std::chrono::milliseconds(20);
 constexpr int kTries = 500;  // 10 s
+constexpr int kNamesMax = 16;
 
 // Such files take what one call writes, or refuse it. 0, or errno.
 int WriteTo(const std::string& path, std::string_view text) {
@@ -193,10 +194,14 @@ Cgroups::~Cgroups() {
 
 absl::StatusOr<std::unique_ptr<Cgroup>> Cgroups::Make(const std::string& name,
                                                       const CgroupLimits& limits) const {
-  const std::string folder = folder_ + "/" + name;
-  if (::mkdir(folder.c_str(), 0755) != 0) {
-    return runtime::FileError(errno, folder, "cannot be made");
+  // One of this name may still be on its way out.
+  std::string folder = folder_ + "/" + name;
+  int made = ::mkdir(folder.c_str(), 0755);
+  for (int i = 1; made != 0 && errno == EEXIST && i < kNamesMax; ++i) {
+    folder = folder_ + "/" + name + "." + std::to_string(i);
+    made = ::mkdir(folder.c_str(), 0755);
   }
+  if (made != 0) return runtime::FileError(errno, folder, "cannot be made");
   int error = 0;
   const auto set = [&](const char* file, const std::string& value) {
     if (error == 0) error = WriteTo(folder + "/" + file, value);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <sys/mman.h>
@@ -95,13 +96,32 @@ scmp_arg_cmp Masked(unsigned argument, std::uint64_t mask, std::uint64_t value) 
   return {.arg = argument, .op = SCMP_CMP_MASKED_EQ, .datum_a = mask, .datum_b = value};
 }
 
+// The mode that is neither reading nor writing asks for no right of Landlock's to open, and opens
+// what may be commanded and, before its third version, emptied.
+void AddOpen(Rules& rules) {
+  for (const unsigned mode : {static_cast<unsigned>(O_RDONLY), static_cast<unsigned>(O_WRONLY),
+                              static_cast<unsigned>(O_RDWR)}) {
+    rules.Add(SCMP_ACT_ALLOW, "open", {Masked(1, O_ACCMODE, mode)});
+    rules.Add(SCMP_ACT_ALLOW, "openat", {Masked(2, O_ACCMODE, mode)});
+  }
+  rules.Add(Refuse(EINVAL), "open", {Masked(1, O_ACCMODE, O_ACCMODE)});
+  rules.Add(Refuse(EINVAL), "openat", {Masked(2, O_ACCMODE, O_ACCMODE)});
+}
+
 void AddSockets(Rules& rules) {
-  for (const int family : {AF_UNIX, AF_INET, AF_INET6}) {
-    for (const int type : {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET}) {
-      if (type == SOCK_SEQPACKET && family != AF_UNIX) continue;
+  for (const int type : {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET}) {
+    rules.Add(SCMP_ACT_ALLOW, "socket",
+              {Is(0, AF_UNIX), Masked(1, kTypeMask, static_cast<unsigned>(type))});
+  }
+  // By the protocols that Landlock's rules of ports know: another, such as MPTCP, listens anywhere.
+  for (const std::uint64_t family : {AF_INET, AF_INET6}) {
+    for (const std::uint64_t protocol : {std::uint64_t{0}, std::uint64_t{IPPROTO_TCP}}) {
       rules.Add(SCMP_ACT_ALLOW, "socket",
-                {Is(0, static_cast<unsigned>(family)),
-                 Masked(1, kTypeMask, static_cast<unsigned>(type))});
+                {Is(0, family), Masked(1, kTypeMask, SOCK_STREAM), Is(2, protocol)});
+    }
+    for (const std::uint64_t protocol : {std::uint64_t{0}, std::uint64_t{IPPROTO_UDP}}) {
+      rules.Add(SCMP_ACT_ALLOW, "socket",
+                {Is(0, family), Masked(1, kTypeMask, SOCK_DGRAM), Is(2, protocol)});
     }
   }
   rules.Add(SCMP_ACT_ALLOW, "socket", {Is(0, AF_NETLINK), Is(2, kRoutes)});
@@ -120,6 +140,7 @@ absl::StatusOr<Filter> MakeFilter() {
   Rules rules;
   for (const std::string_view name : AllowedCalls()) rules.Add(SCMP_ACT_ALLOW, name);
   for (const std::string_view name : RefusedCalls()) rules.Add(Refuse(EPERM), name);
+  AddOpen(rules);
   AddSockets(rules);
   rules.Add(SCMP_ACT_ALLOW, "clone", {Masked(0, kNamespaces, 0)});
   // Of itself alone; of others of its user, the agent among them, no other rule would stop it.

@@ -111,7 +111,7 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Open(runtime::ControlThread& contr
                        .worker_binary = options.worker_binary});
   if (!box.ok()) return box.status();
   resolved.labels[protocol::kSandboxLabel] = (*box)->label();
-  Logger("agent")->info("workers sandbox={} reason={}", Quoted((*box)->label()),
+  Logger("agent")->info("box opened sandbox={} reason={}", Quoted((*box)->label()),
                         Quoted((*box)->Explain()));
   return std::unique_ptr<Agent>(new Agent(control, metrics, std::move(resolved), incarnation,
                                           *std::move(lock), *std::move(box)));

@@ -47,6 +47,8 @@ void Agent::FailStart(WorkerId id, const std::string& job, const absl::Status& s
   const std::string reason = "agent: " + std::string(status.message());
   Logger("agent")->error("worker not started worker={} job={} reason={}", id.value, Quoted(job),
                          Quoted(reason));
+  // Not of one that was refused for its name.
+  if (IsJobId(job)) job_folders_.RemoveScratch(job, std::to_string(id.value));
   SendExit(id, {.exit_code = kExitCannotStart, .log_tail = reason});
 }
 
@@ -115,6 +117,7 @@ void Agent::OnFetched(WorkerId id, const BlobReference& reference,
 
 void Agent::GiveUpPreparing(WorkerId id) {
   for (const std::uint64_t pin : preparing_.at(id).pins) blobs_.Release(pin);
+  job_folders_.RemoveScratch(preparing_.at(id).options.start.job_id(), std::to_string(id.value));
   preparing_.erase(id);
   SendExit(
       id, {.exit_code = -1, .signal = SIGTERM, .log_tail = "agent: stopped before it was started"});

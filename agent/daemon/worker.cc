@@ -59,7 +59,8 @@ void Worker::Stop(Duration grace) {
 }
 
 bool Worker::IsWorkers(pid_t pid) const {
-  return process_ != nullptr && (pid == process_->pid() || ::getsid(pid) == process_->pid());
+  if (process_ == nullptr) return false;
+  return ::getsid(pid) == process_->pid() || IsBelow(pid, process_->pid());
 }
 
 void Worker::OnLine(std::string_view line) {

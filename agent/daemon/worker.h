@@ -62,7 +62,8 @@ class Worker {
   Worker(const Options& options, Handlers handlers);
 
   void OnLine(std::string_view line);
-  // Whether the process is the worker's, or in its session, which none can enter from outside.
+  // Whether the process is the worker's, in its session, which none can enter from outside, or was
+  // started by one that is, as launchers give their own children sessions.
   bool IsWorkers(pid_t pid) const;
   // Says that the worker failed, in its name, and ends it.
   void Fail(const std::string& reason);

@@ -53,8 +53,8 @@ class WorkerBox {
   absl::StatusOr<WorkerFolders> MakeFolders(const std::string& job,
                                             const std::string& worker) const;
 
-  // `program`: where the job is one; else null. All that `start` names by a hash is here. Errors: as
-  // of Box::Confine.
+  // `program`: where the job is one; else null. All that `start` names by a hash is here. Errors:
+  // as of Box::Confine.
   absl::StatusOr<std::shared_ptr<const box::Held>> Confine(const tactus::v1::Start& start,
                                                            const WorkerFolders& folders,
                                                            const ProgramCommand* program,

@@ -24,9 +24,10 @@ struct WorkerPlace {
 
 // Of `inherited` ("NAME=value") what programs are known to live by (paths, languages, CUDA, NCCL,
 // PyTorch, threads: kInherited) and what `more` names, a name or with a * behind its beginning; of
-// the former none whose name says that it is secret. With the place under TACTUS_ and, but for a program, the names that torchrun uses. A GPU is
-// given by CUDA_VISIBLE_DEVICES, so that it is cuda:0 to the worker whatever order CUDA has the
-// host's in. The interface is told to NCCL unless NCCL_SOCKET_IFNAME is inherited.
+// the former none whose name says that it is secret. With the place under TACTUS_ and, but for a
+// program, the names that torchrun uses. A GPU is given by CUDA_VISIBLE_DEVICES, so that it is
+// cuda:0 to the worker whatever order CUDA has the host's in. The interface is told to NCCL unless
+// NCCL_SOCKET_IFNAME is inherited.
 std::vector<std::string> WorkerEnvironment(const std::vector<std::string>& inherited,
                                            const std::vector<std::string>& more,
                                            const WorkerPlace& place);

@@ -76,7 +76,8 @@ std::set<pid_t>& Registered() {
 
 // The child's side. Async-signal-safe calls only.
 [[noreturn]] void Become(const Prepared& prepared) {
-  // Who leads a session stays in its own group: that the agent's signals reach it is not its to say.
+  // Who leads a session stays in its own group: that the agent's signals reach it is not its to
+  // say.
   ::setsid();
   sigset_t none;
   ::sigemptyset(&none);

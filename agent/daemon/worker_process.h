@@ -45,9 +45,10 @@ struct WorkerExit {
   std::string log_tail{};
 };
 
-// A child in its own session and process group, neither of which it can leave, with /dev/null as input, its output in a LogFile and no
-// descriptor of the agent's. The kernel kills it when the thread that started it ends, so that is
-// the control thread, which lives as long as the process. Used on the control thread alone.
+// A child in its own session and process group, neither of which it can leave, with /dev/null as
+// input, its output in a LogFile and no descriptor of the agent's. The kernel kills it when the
+// thread that started it ends, so that is the control thread, which lives as long as the process.
+// Used on the control thread alone.
 //
 // It is started by fork and exec and not by posix_spawn, which has no way to ask for that kill;
 // between the two, only async-signal-safe calls are made, because other threads may hold any lock.

@@ -101,6 +101,19 @@ TEST_F(CgroupsTest, WhatAFormerAgentLeftIsEndedAndNobodyWaitsForIt) {
   EXPECT_TRUE(AwaitGone(left));
 }
 
+TEST_F(CgroupsTest, ANameThatIsStillOnItsWayOutIsNotWaitedFor) {
+  auto cgroups = Open();
+  ASSERT_TRUE(cgroups.ok()) << cgroups.status();
+
+  const auto first = (*cgroups)->Make("7", {});
+  const auto second = (*cgroups)->Make("7", {});
+
+  ASSERT_TRUE(first.ok()) << first.status();
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_NE((*first)->procs()->get(), (*second)->procs()->get());
+  EXPECT_TRUE(std::filesystem::exists(top_ + "/" + name_ + "/7.1"));
+}
+
 TEST_F(CgroupsTest, AGroupThatCannotBeMadeLeavesNothing) {
   auto cgroups = Open();
   ASSERT_TRUE(cgroups.ok()) << cgroups.status();

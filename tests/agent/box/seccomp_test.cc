@@ -1,6 +1,9 @@
 #include "agent/box/seccomp.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/openat2.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -64,6 +67,36 @@ TEST_F(SeccompTest, RawSocketsAndOtherNetlinksAreRefused) {
   }
   EXPECT_EQ(ErrorOf([] { return ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 0); }), 0);
   EXPECT_EQ(ErrorOf([] { return ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0); }), 0);
+}
+
+TEST_F(SeccompTest, ProtocolsWhosePortsNoRuleKnowsAreRefused) {
+  constexpr int kMptcp = 262, kSctp = 132, kDccp = 33, kUdpLite = 136;
+  for (const int family : {AF_INET, AF_INET6}) {
+    EXPECT_EQ(ErrorOf([family] { return ::socket(family, SOCK_STREAM, kMptcp); }), ENOSYS);
+    EXPECT_EQ(ErrorOf([family] { return ::socket(family, SOCK_STREAM, kSctp); }), ENOSYS);
+    EXPECT_EQ(ErrorOf([family] { return ::socket(family, 6 /* DCCP's */, kDccp); }), ENOSYS);
+    EXPECT_EQ(ErrorOf([family] { return ::socket(family, SOCK_DGRAM, kUdpLite); }), ENOSYS);
+    EXPECT_NE(ErrorOf([family] { return ::socket(family, SOCK_STREAM, IPPROTO_TCP); }), ENOSYS);
+    EXPECT_NE(ErrorOf([family] { return ::socket(family, SOCK_DGRAM, IPPROTO_UDP); }), ENOSYS);
+  }
+}
+
+// Landlock asks for no right to open by it, and a file may be emptied by the way.
+TEST_F(SeccompTest, TheAccessModeThatIsNoneOpensNothing) {
+  for (const int more : {0, O_TRUNC, O_CREAT, O_CLOEXEC, O_PATH}) {
+    const int flags = O_ACCMODE | more;
+    EXPECT_EQ(ErrorOf([=] { return ::syscall(SYS_openat, AT_FDCWD, "/dev/null", flags, 0600); }),
+              EINVAL);
+#ifdef SYS_open
+    EXPECT_EQ(ErrorOf([=] { return ::syscall(SYS_open, "/dev/null", flags, 0600); }), EINVAL);
+#endif
+  }
+  open_how how = {};
+  EXPECT_EQ(ErrorOf([&] { return ::syscall(SYS_openat2, AT_FDCWD, "/", &how, sizeof how); }),
+            ENOSYS);
+  for (const int mode : {O_RDONLY, O_WRONLY, O_RDWR}) {
+    EXPECT_EQ(ErrorOf([mode] { return ::open("/dev/null", mode | O_CLOEXEC); }), 0);
+  }
 }
 
 TEST_F(SeccompTest, NamespacesAreMadeByNoCall) {
