@@ -46,14 +46,17 @@ bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0;
 
 }  // namespace
 
+// None in /proc: what is beside a private place is allowed one by one when a worker starts, and its
+// own folder there is made afterwards. What is private there (the kernel's memory, other processes)
+// asks for capabilities, or for what Landlock says of tracing.
 std::vector<std::string> KeyPlaces(const std::string& home) {
   std::vector<std::string> places = {
-      "/etc/shadow",      "/etc/shadow-",     "/etc/gshadow",       "/etc/gshadow-",
-      "/etc/ssl/private", "/etc/ssh",         "/etc/sudoers",       "/etc/sudoers.d",
-      "/etc/tactus",      "/etc/krb5.keytab", "/etc/kubernetes",    "/etc/NetworkManager",
-      "/etc/wireguard",   "/var/lib/tactus",  "/var/lib/kubelet",   "/var/spool/cron",
-      "/run/secrets",     "/run/credentials", "/sys/kernel/debug",  "/sys/kernel/tracing",
-      "/sys/fs/bpf",      "/proc/kcore",      "/proc/sysrq-trigger"};
+      "/etc/shadow",      "/etc/shadow-",     "/etc/gshadow",      "/etc/gshadow-",
+      "/etc/ssl/private", "/etc/ssh",         "/etc/sudoers",      "/etc/sudoers.d",
+      "/etc/tactus",      "/etc/krb5.keytab", "/etc/kubernetes",   "/etc/NetworkManager",
+      "/etc/wireguard",   "/var/lib/tactus",  "/var/lib/kubelet",  "/var/spool/cron",
+      "/run/secrets",     "/run/credentials", "/sys/kernel/debug", "/sys/kernel/tracing",
+      "/sys/fs/bpf"};
   constexpr const char* kInHome[] = {".ssh",
                                      ".gnupg",
                                      ".aws",

@@ -48,5 +48,13 @@ TEST(LacksTest, WhatIsLackingIsALabelsTextAndExplained) {
   EXPECT_THAT(Lacks(support), ElementsAre("memory", "user"));
 }
 
+// Its own folder in /proc is made after the rules are, so /proc is allowed as a whole or not at all.
+TEST(LacksTest, NoPrivatePlaceIsOnTheWayToTheFactsOfAProcess) {
+  for (const std::string& place : KeyPlaces("/home/user")) {
+    EXPECT_FALSE(place.starts_with("/proc")) << place;
+  }
+  EXPECT_THAT(KeyPlaces("/home/user"), testing::Contains("/home/user/.ssh"));
+}
+
 }  // namespace
 }  // namespace tactus::box
