@@ -68,6 +68,16 @@ absl::StatusOr<Descriptor> OpenFileBeneath(const std::string& folder, const std:
   return file;
 }
 
+void RemoveBeneath(const std::string& folder, const std::string& path) {
+  const std::filesystem::path parsed(path);
+  const std::string name = parsed.filename();
+  const Descriptor opened(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!opened.open() || name.empty() || name == "..") return;
+  const std::string above = parsed.parent_path().empty() ? "." : parsed.parent_path().string();
+  const absl::StatusOr<Descriptor> place = OpenBeneath(opened.get(), above, O_PATH | O_DIRECTORY);
+  if (place.ok()) ::unlinkat(place->get(), name.c_str(), 0);
+}
+
 absl::StatusOr<std::string> PathOf(int descriptor) {
   std::error_code error;
   std::string path =

@@ -21,6 +21,10 @@ absl::StatusOr<Descriptor> OpenBeneath(int folder, const std::string& path, int 
 // PermissionDenied.
 absl::StatusOr<Descriptor> OpenFileBeneath(const std::string& folder, const std::string& path);
 
+// Removes a file below the folder, on whose way there is no link; a link itself goes, and not where
+// it leads. What is not there, or cannot be removed so, is left.
+void RemoveBeneath(const std::string& folder, const std::string& path);
+
 // Where the descriptor's file is now: without links.
 absl::StatusOr<std::string> PathOf(int descriptor);
 

@@ -80,5 +80,19 @@ TEST_F(BeneathTest, AFolderBeginsWithAWholeName) {
   EXPECT_FALSE(IsBeneath("/ab", "/a"));
 }
 
+TEST_F(BeneathTest, WhatIsRemovedIsBelowTheFolder) {
+  const std::string root = folder_.File("root");
+
+  for (const char* name : {"up/secret", "../secret", "out", "", "..", "deep/.."}) {
+    RemoveBeneath(root, name);
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder_.File("secret")));
+  EXPECT_FALSE(std::filesystem::is_symlink(folder_.File("root/out"))) << "the link itself goes";
+  EXPECT_TRUE(std::filesystem::exists(folder_.File("root/deep/file")));
+
+  RemoveBeneath(root, "deep/file");
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("root/deep/file")));
+}
+
 }  // namespace
 }  // namespace tactus::box
