@@ -1,6 +1,7 @@
 #include "agent/box/worker_user.h"
 
 #include <gmock/gmock.h>
+#include <grp.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
