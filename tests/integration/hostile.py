@@ -188,7 +188,8 @@ def environment_of_agent():
 
 @attempt
 def files_of_agent():
-    return os.listdir(f"/proc/{SAID['agent']}/fd")
+    folder = f"/proc/{SAID['agent']}/fd"  # how many they are is no secret
+    return [os.readlink(f"{folder}/{name}") for name in os.listdir(folder)]
 
 
 @attempt
