@@ -9,6 +9,8 @@
 #include <system_error>
 #include <utility>
 
+#include "agent/daemon/orphans.h"
+#include "protocol/node_labels.h"
 #include "runtime/logging.h"
 #include "runtime/now.h"
 #include "runtime/utf8.h"
@@ -28,6 +30,9 @@ constexpr std::size_t kSocketFolderBytesMax = 81;
 constexpr Duration kGraceMax = Seconds(3600);
 // Far less than anything is kept.
 constexpr Duration kSweepInterval = Seconds(3600);
+// Between two looks for what workers left: while some is to be collected, and else.
+constexpr Duration kOrphanInterval = Seconds(0.05);
+constexpr Duration kQuietInterval = Seconds(5);
 // What a worker may be sent before it runs; more is never due.
 constexpr std::size_t kMessagesHeldMax = 16;
 
@@ -93,19 +98,32 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Open(runtime::ControlThread& contr
   absl::StatusOr<runtime::LockFile> lock =
       runtime::LockFile::Acquire(options.state_folder + "/agent.lock");
   if (!lock.ok()) return lock.status();
-  absl::StatusOr<std::string> sockets = MakeSocketFolder(options.state_folder);
+  AgentOptions resolved = options;
+  std::error_code error;
+  resolved.state_folder = std::filesystem::canonical(options.state_folder, error).string();
+  if (error) return runtime::FileError(error.value(), options.state_folder, "cannot be found");
+  absl::StatusOr<std::string> sockets = MakeSocketFolder(resolved.state_folder);
   if (!sockets.ok()) return sockets.status();
-  return std::unique_ptr<Agent>(
-      new Agent(control, metrics, options, incarnation, *std::move(lock), *std::move(sockets)));
+  absl::StatusOr<std::unique_ptr<WorkerBox>> box =
+      WorkerBox::Open({.box = options.box,
+                       .state_folder = resolved.state_folder,
+                       .socket_folder = *sockets,
+                       .worker_binary = options.worker_binary});
+  if (!box.ok()) return box.status();
+  resolved.labels[protocol::kSandboxLabel] = (*box)->label();
+  Logger("agent")->info("box opened sandbox={} reason={}", Quoted((*box)->label()),
+                        Quoted((*box)->Explain()));
+  return std::unique_ptr<Agent>(new Agent(control, metrics, std::move(resolved), incarnation,
+                                          *std::move(lock), *std::move(box)));
 }
 
 Agent::Agent(runtime::ControlThread& control, metrics::AgentMetrics& metrics, AgentOptions options,
-             std::uint64_t incarnation, runtime::LockFile lock, std::string socket_folder)
+             std::uint64_t incarnation, runtime::LockFile lock, std::unique_ptr<WorkerBox> box)
     : control_(control),
       metrics_(metrics),
       options_(std::move(options)),
       lock_(std::move(lock)),
-      socket_folder_(std::move(socket_folder)),
+      box_(std::move(box)),
       channel_(MakeChannel(options_.coordinator)),
       blobs_(control, channel_, {.folder = options_.state_folder + "/blobs"}),
       job_folders_({.folder = options_.state_folder + "/jobs"}),
@@ -140,7 +158,8 @@ Agent::Agent(runtime::ControlThread& control, metrics::AgentMetrics& metrics, Ag
       leave_timer_(control),
       stop_timer_(control),
       output_timer_(control),
-      sweep_timer_(control) {
+      sweep_timer_(control),
+      orphan_timer_(control) {
   for (const DeviceOptions& device : options_.devices) {
     if (!device.fault.empty()) faults_[device.name] = device.fault;
   }
@@ -149,7 +168,7 @@ Agent::Agent(runtime::ControlThread& control, metrics::AgentMetrics& metrics, Ag
 Agent::~Agent() {
   workers_.clear();
   std::error_code ignored;
-  std::filesystem::remove_all(socket_folder_, ignored);
+  std::filesystem::remove_all(box_->socket_folder(), ignored);
 }
 
 void Agent::Start(std::function<void(const absl::Status& status)> refused) {
@@ -328,13 +347,14 @@ void Agent::FailWorker(WorkerId worker, const std::string& reason) {
 
 // At most one a file of a finished worker, and one for each order to start, so it may not be
 // refused.
-void Agent::SayFailed(WorkerId worker, const std::string& field, const std::string& reason) {
+void Agent::SayFailed(WorkerId worker, const std::string& field, const std::string& reason,
+                      bool transient) {
   FromAgent up;
   up.mutable_from_worker()->set_worker_id(worker.value);
   tactus::v1::Failed& failed = *up.mutable_from_worker()->mutable_message()->mutable_failed();
   failed.set_field(field);
   failed.set_message(runtime::ToUtf8(reason));
-  failed.set_transient(true);
+  failed.set_transient(transient);
   static_cast<void>(link_.Send(up, Importance::kExit));
 }
 
@@ -342,7 +362,7 @@ void Agent::OnExited(WorkerId worker, WorkerExit exit) {
   const auto found = workers_.find(worker);
   if (found != workers_.end()) {
     if (exit.signal == SIGKILL) {
-      const MemoryKillFiles& files = options_.memory_kill_files;
+      const MemoryKillFiles& files = found->second.memory_kill_files;
       const std::string words =
           MemoryKillWords(files, found->second.memory_kills, CountMemoryKills(files));
       // The last line is what people are shown of its end.
@@ -351,14 +371,23 @@ void Agent::OnExited(WorkerId worker, WorkerExit exit) {
     SendOutput(*found->second.worker, found->second.output.TakeAll());
     for (const std::uint64_t pin : found->second.pins) blobs_.Release(pin);
     job_folders_.Touch(found->second.worker->job_id());
+    job_folders_.RemoveScratch(found->second.worker->job_id(), std::to_string(worker.value));
   }
   SendExit(worker, exit);
   // Called from within the worker: it goes when it is no longer on the stack.
   control_.Post([this, worker] {
     workers_.erase(worker);
     metrics_.SetWorkers(workers_.size());
+    CollectOrphans();
     EndIfDone();
   });
+}
+
+void Agent::CollectOrphans() {
+  const std::size_t left = EndOrphans(WorkerProcesses());
+  if (left == 0 && workers_.empty()) return;
+  // What runs may leave some at any time.
+  orphan_timer_.After(left > 0 ? kOrphanInterval : kQuietInterval, [this] { CollectOrphans(); });
 }
 
 void Agent::SendExit(WorkerId worker, const WorkerExit& exit) {

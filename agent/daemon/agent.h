@@ -25,6 +25,7 @@
 #include "agent/daemon/result_uploads.h"
 #include "agent/daemon/snapshot_uploads.h"
 #include "agent/daemon/worker.h"
+#include "agent/daemon/worker_box.h"
 #include "agent/daemon/worker_references.h"
 #include "base/id.h"
 #include "base/time.h"
@@ -79,19 +80,22 @@ class Agent {
 
  private:
   Agent(runtime::ControlThread& control, metrics::AgentMetrics& metrics, AgentOptions options,
-        std::uint64_t incarnation, runtime::LockFile lock, std::string socket_folder);
+        std::uint64_t incarnation, runtime::LockFile lock, std::unique_ptr<WorkerBox> box);
 
   // A worker that runs.
   struct Running {
     std::unique_ptr<Worker> worker{};
     LogPieces output{};
     std::vector<std::uint64_t> pins{};                  // of the blobs that it reads
+    MemoryKillFiles memory_kill_files{};                // its cgroup's, where it has one
     MemoryKills memory_kills{};                         // before it began
     std::optional<tactus::v1::FromWorker> evaluated{};  // what it said of that
   };
   // A worker that waits for files.
   struct Preparing {
     Worker::Options options{};
+    WorkerFolders folders{};
+    bool gpu = false;
     std::vector<std::uint64_t> pins{};
     std::size_t missing = 0;
     std::vector<tactus::v1::ToWorker> messages{};  // for it, in the meantime
@@ -103,8 +107,12 @@ class Agent {
   void OnLookAtWorker(const tactus::agent::v1::LookAtWorker& request);
   void StartWorker(const tactus::agent::v1::StartWorker& request);
   absl::Status TryStartWorker(const tactus::agent::v1::StartWorker& request);
+  // Whether the node takes the job at all; what it refuses, it refuses for good.
+  absl::Status Admit(const tactus::v1::Start& start) const;
   // Makes the job's folders and fills in what only the agent knows.
-  absl::StatusOr<Worker::Options> Prepare(const tactus::agent::v1::StartWorker& request) const;
+  absl::StatusOr<Preparing> Prepare(const tactus::agent::v1::StartWorker& request) const;
+  // Where its program is and what it may reach. All that it reads is here.
+  absl::Status EnterBox(Preparing& prepared) const;
   // Fetches the files that it names by their hashes.
   void FetchFor(WorkerId id, const std::vector<BlobReference>& references);
   void OnFetched(WorkerId id, const BlobReference& reference,
@@ -112,7 +120,10 @@ class Agent {
   absl::Status Launch(Preparing prepared);
   void GiveUpPreparing(WorkerId id);  // as if SIGTERM had ended it
   void FailStart(WorkerId id, const std::string& job, const absl::Status& status);
-  void SayFailed(WorkerId worker, const std::string& field, const std::string& reason);
+  void SayFailed(WorkerId worker, const std::string& field, const std::string& reason,
+                 bool transient = true);
+  // Ends what workers left outside of their groups, and looks again while any is to be collected.
+  void CollectOrphans();
   void CompleteHello(tactus::agent::v1::Hello& hello) const;
   // These devices are at fault, and no others: says so where it is news. Reasons by device.
   void SetFaults(std::map<std::string, std::string> faults);
@@ -147,7 +158,7 @@ class Agent {
   metrics::AgentMetrics& metrics_;
   const AgentOptions options_;
   const runtime::LockFile lock_;
-  const std::string socket_folder_;
+  const std::unique_ptr<WorkerBox> box_;
   const std::shared_ptr<grpc::Channel> channel_;  // shared by link and uploader
   BlobCache blobs_;
   JobFolders job_folders_;
@@ -176,6 +187,7 @@ class Agent {
   const std::int64_t began_wall_ = runtime::WallNow();
   const Instant began_ = runtime::Now();
   runtime::Timer sweep_timer_;
+  runtime::Timer orphan_timer_;
   std::function<void(const absl::Status& status)> refused_;
   std::function<void()> stopped_;
   std::unique_ptr<GpuWatch> gpu_watch_;  // null: none is watched

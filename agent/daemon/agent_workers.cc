@@ -8,6 +8,7 @@
 #include "agent/daemon/agent.h"
 #include "agent/daemon/host_facts.h"
 #include "agent/daemon/program_command.h"
+#include "agent/daemon/torchscript_rule.h"
 #include "agent/daemon/worker_environment.h"
 #include "protocol/worker_messages.h"
 #include "runtime/logging.h"
@@ -20,8 +21,6 @@ using runtime::Quoted;
 
 namespace {
 
-// A worker that ends may overlap the next one on its device, but not for ever.
-constexpr std::size_t kWorkersPerDeviceMax = 4;
 constexpr std::size_t kJobIdBytesMax = 200;
 constexpr int kExitCannotStart = 127;       // as a shell has it
 constexpr const char* kOnlyGpu = "cuda:0";  // of those that CUDA_VISIBLE_DEVICES names
@@ -48,6 +47,8 @@ void Agent::FailStart(WorkerId id, const std::string& job, const absl::Status& s
   const std::string reason = "agent: " + std::string(status.message());
   Logger("agent")->error("worker not started worker={} job={} reason={}", id.value, Quoted(job),
                          Quoted(reason));
+  // Not of one that was refused for its name.
+  if (IsJobId(job)) job_folders_.RemoveScratch(job, std::to_string(id.value));
   SendExit(id, {.exit_code = kExitCannotStart, .log_tail = reason});
 }
 
@@ -58,14 +59,17 @@ absl::Status Agent::TryStartWorker(const tactus::agent::v1::StartWorker& request
   if (stopping_ || leaving_) return absl::UnavailableError("it is being stopped");
   const std::string& job = request.start().job_id();
   if (IsJobId(job) && !JobsHere().contains(job)) job_folders_.RemoveCheckpoints(job);
-  absl::StatusOr<Worker::Options> options = Prepare(request);
-  if (!options.ok()) return options.status();
-  const std::vector<BlobReference> references = BlobReferences(options->start);
-  Preparing preparing;
-  preparing.options = *std::move(options);
-  if (references.empty()) return Launch(std::move(preparing));
-  preparing.missing = references.size();
-  preparing_[id] = std::move(preparing);
+  if (absl::Status status = Admit(request.start()); !status.ok()) {
+    const std::string text(status.message());
+    SayFailed(id, text.substr(0, text.find(':')), text, false);
+    return status;
+  }
+  absl::StatusOr<Preparing> preparing = Prepare(request);
+  if (!preparing.ok()) return preparing.status();
+  const std::vector<BlobReference> references = BlobReferences(preparing->options.start);
+  if (references.empty()) return Launch(*std::move(preparing));
+  preparing->missing = references.size();
+  preparing_[id] = *std::move(preparing);
   FetchFor(id, references);
   return absl::OkStatus();
 }
@@ -113,24 +117,48 @@ void Agent::OnFetched(WorkerId id, const BlobReference& reference,
 
 void Agent::GiveUpPreparing(WorkerId id) {
   for (const std::uint64_t pin : preparing_.at(id).pins) blobs_.Release(pin);
+  job_folders_.RemoveScratch(preparing_.at(id).options.start.job_id(), std::to_string(id.value));
   preparing_.erase(id);
   SendExit(
       id, {.exit_code = -1, .signal = SIGTERM, .log_tail = "agent: stopped before it was started"});
 }
 
+absl::Status Agent::Admit(const tactus::v1::Start& start) const {
+  if (absl::Status status = CheckTorchscript(start.spec(), options_.torchscript); !status.ok()) {
+    return status;
+  }
+  return box_->CheckPaths(start.spec());
+}
+
+absl::Status Agent::EnterBox(Preparing& prepared) const {
+  const tactus::v1::Start& start = prepared.options.start;
+  WorkerCommand& command = prepared.options.command;
+  std::optional<ProgramCommand> program;
+  if (start.spec().has_program()) {
+    absl::StatusOr<ProgramCommand> found =
+        PrepareProgram(start.spec().program(), box_->PlaceOf(start.job_id()), options_.environment);
+    if (!found.ok()) return found.status();
+    program = *std::move(found);
+    command.arguments = program->arguments;
+    command.directory = program->directory;
+  }
+  absl::StatusOr<std::shared_ptr<const box::Held>> held =
+      box_->Confine(start, prepared.folders, program ? &*program : nullptr, prepared.gpu);
+  if (!held.ok()) return held.status();
+  command.held = *std::move(held);
+  return absl::OkStatus();
+}
+
 // Starts the process; all that it reads is here.
 absl::Status Agent::Launch(Preparing prepared) {
   const WorkerId id = prepared.options.id;
-  const tactus::v1::Start& start = prepared.options.start;
-  if (start.spec().has_program()) {
-    absl::StatusOr<ProgramCommand> program =
-        PrepareProgram(start.spec().program(), options_.state_folder + "/jobs/" + start.job_id(),
-                       options_.environment);
-    if (!program.ok()) return program.status();
-    prepared.options.command.arguments = std::move(program->arguments);
-    prepared.options.command.directory = std::move(program->directory);
+  if (absl::Status status = EnterBox(prepared); !status.ok()) return status;
+  MemoryKillFiles files = options_.memory_kill_files;
+  if (const auto& cgroup = prepared.options.command.held->cgroup; cgroup != nullptr) {
+    files.cgroup = "the worker's own";
+    files.cgroup_events = cgroup->memory_events();
   }
-  const MemoryKills memory_kills = CountMemoryKills(options_.memory_kill_files);
+  const MemoryKills memory_kills = CountMemoryKills(files);
   absl::StatusOr<std::unique_ptr<Worker>> worker = Worker::Start(
       control_, prepared.options,
       {.said = [this,
@@ -141,15 +169,17 @@ absl::Status Agent::Launch(Preparing prepared) {
   Running& running = workers_[id];
   running.worker = *std::move(worker);
   running.pins = std::move(prepared.pins);
+  running.memory_kill_files = std::move(files);
   running.memory_kills = memory_kills;
   for (const tactus::v1::ToWorker& message : prepared.messages) running.worker->Send(message);
   Logger("agent")->info("worker started worker={} job={} device={}", id.value,
                         prepared.options.start.job_id(), prepared.options.device);
   metrics_.SetWorkers(workers_.size());
+  CollectOrphans();
   return absl::OkStatus();
 }
 
-absl::StatusOr<Worker::Options> Agent::Prepare(
+absl::StatusOr<Agent::Preparing> Agent::Prepare(
     const tactus::agent::v1::StartWorker& request) const {
   const std::string& job = request.start().job_id();
   if (!IsJobId(job))
@@ -172,27 +202,26 @@ absl::StatusOr<Worker::Options> Agent::Prepare(
   if (workers >= kWorkersPerDeviceMax * options_.devices.size()) {
     return absl::ResourceExhaustedError(std::to_string(workers) + " workers run already");
   }
-  const std::string folder = options_.state_folder + "/jobs/" + job;
-  const std::string result = ResultFolder(options_.state_folder + "/jobs", job);
-  absl::Status status = runtime::MakeWritableFolder(result);
-  if (!status.ok()) return status;
-
   const std::string id = std::to_string(request.worker_id());
-  Worker::Options options;
+  absl::StatusOr<WorkerFolders> folders = box_->MakeFolders(job, id);
+  if (!folders.ok()) return folders.status();
+  Preparing preparing{.folders = *std::move(folders), .gpu = device->cuda};
+  Worker::Options& options = preparing.options;
   options.id = WorkerId{request.worker_id()};
-  options.socket_path = socket_folder_ + "/" + id + ".sock";
+  options.user = box_->user();
+  options.socket_path = box_->socket_folder() + "/" + id + ".sock";
   options.start = request.start();
   options.device = device->name;
   options.start.set_worker_id(request.worker_id());
   if (device->cuda) options.start.set_device(kOnlyGpu);
   options.start.set_address(options_.address);
   options.start.set_wants_standing(true);
-  options.start.set_output_directory(result);
+  options.start.set_output_directory(preparing.folders.result);
   options.start.set_emulated_speed(device->emulated_speed);
   options.start.set_emulated_cpu_factor(options_.emulated_cpu_factor);
   options.command = {.arguments = {options_.worker_binary, "--socket", options.socket_path},
                      .environment = WorkerEnvironment(
-                         options_.environment,
+                         options_.environment, options_.worker_env,
                          {.job_id = job,
                           .control_socket = options.socket_path,
                           .local_rank = static_cast<std::size_t>(device - options_.devices.begin()),
@@ -200,15 +229,16 @@ absl::StatusOr<Worker::Options> Agent::Prepare(
                           .program = spec.has_program(),
                           .threads = device->cuda ? 0 : options_.threads_per_cpu_device,
                           .gpu_uuid = device->cuda ? device->uuid : "",
-                          .network_interface = device->cuda ? InterfaceOf(options_.address) : ""}),
-                     .log_path = folder + "/worker-" + id + ".log",
+                          .network_interface = device->cuda ? InterfaceOf(options_.address) : "",
+                          .scratch = preparing.folders.scratch}),
+                     .log_path = options_.state_folder + "/jobs/" + job + "/worker-" + id + ".log",
                      .cpus = device->cpus};
   // The threads of a worker on a GPU (libtorch's, NCCL's, the reader's) wait for each other.
   if (!device->cuda) {
     options.command.cpus = OwnCore(static_cast<std::size_t>(device - options_.devices.begin()),
                                    options_.devices.size());
   }
-  return options;
+  return preparing;
 }
 
 void Agent::OnWrote(WorkerId worker, std::string_view output) {

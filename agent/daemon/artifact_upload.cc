@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "agent/box/beneath.h"
 #include "agent/daemon/transfer.h"
 #include "runtime/logging.h"
 #include "runtime/sha256.h"
@@ -141,10 +142,13 @@ void ArtifactUploader::Pause(bool paused) {
 
 absl::Status ArtifactUploader::Transfer(const std::shared_ptr<grpc::Channel>& channel,
                                         const ArtifactFile& file, UploadedFile& known, Call& call) {
-  const std::filesystem::path path = std::filesystem::path(file.folder) / file.path;
+  // Opened once, whatever the worker puts at the path meanwhile.
+  const absl::StatusOr<Descriptor> opened = box::OpenFileBeneath(file.folder, file.path);
+  if (!opened.ok()) return opened.status();
+  const std::filesystem::path path = "/proc/self/fd/" + std::to_string(opened->get());
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(path, error);
-  if (error) return absl::NotFoundError(path.string() + ": " + error.message());
+  if (error) return absl::NotFoundError(file.path + ": " + error.message());
   if (known.sha256.empty()) {
     absl::StatusOr<std::string> found = runtime::HashFile(path.string(), call.stop.get_token());
     if (!found.ok()) return found.status();

@@ -1,9 +1,8 @@
 #include "agent/daemon/checkpoint_uploads.h"
 
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
+#include "agent/box/beneath.h"
 #include "runtime/logging.h"
 
 namespace tactus::agent {
@@ -59,9 +58,8 @@ void CheckpointUploads::OnDone(WorkerId worker, Checkpoint checkpoint,
 }
 
 void CheckpointUploads::Remove(const Checkpoint& checkpoint) {
-  std::error_code ignored;  // the folder is swept in any case
-  std::filesystem::remove(std::filesystem::path(checkpoint.folder) / checkpoint.message.file(),
-                          ignored);
+  // The worker's folder: it may have put a link there since. It is swept in any case.
+  box::RemoveBeneath(checkpoint.folder, checkpoint.message.file());
 }
 
 }  // namespace tactus::agent

@@ -70,6 +70,12 @@ void JobFolders::RemoveCheckpoints(const std::string& job) {
   if (std::rename(left.c_str(), gone.c_str()) == 0) RemoveLater(gone);
 }
 
+void JobFolders::RemoveScratch(const std::string& job, const std::string& worker) {
+  const std::string left = PathOf(job) + "/scratch-" + worker;
+  const std::string gone = PathOf(kRemovedPrefix + job + "-scratch-" + worker);
+  if (std::rename(left.c_str(), gone.c_str()) == 0) RemoveLater(gone);
+}
+
 std::size_t JobFolders::Sweep(const std::set<std::string>& in_use, std::int64_t now) {
   std::size_t removed = 0;
   for (const std::string& job : runtime::NamesIn(options_.folder)) {

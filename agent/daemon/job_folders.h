@@ -49,6 +49,9 @@ class JobFolders {
   // runs here.
   void RemoveCheckpoints(const std::string& job);
 
+  // Removes what a worker that has ended had thrown away: JOB/scratch-WORKER.
+  void RemoveScratch(const std::string& job, const std::string& worker);
+
   // Removes the folders that were kept long enough. Those `in_use`, and of results on their way,
   // are touched instead, so that their time begins when they are not any more; call this often
   // compared with `keep`. `now` [ns since 1970]. Returns how many it removed.

@@ -22,6 +22,7 @@
 #include "absl/strings/ascii.h"
 #include "agent/daemon/agent.h"
 #include "agent/daemon/options.h"
+#include "agent/daemon/orphans.h"
 #include "agent/daemon/preemption_watch.h"
 #include "cuda/nvml.h"
 #include "metrics/agent_metrics.h"
@@ -84,13 +85,20 @@ std::uint64_t MemoryBytes() {
   return static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page_bytes);
 }
 
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
 tactus::agent::Host ThisHost() {
   std::array<char, 256> name{};
   ::gethostname(name.data(), name.size() - 1);
   return {.name = absl::AsciiStrToLower(name.data()),
           .processor_model = ProcessorModel(),
           .cores = std::max(1u, std::thread::hardware_concurrency()),
-          .memory_bytes = MemoryBytes()};
+          .memory_bytes = MemoryBytes(),
+          .home = Variable("HOME"),
+          .state_folders = {tactus::runtime::FoldersFromEnvironment().state}};
 }
 
 // Looks for GPUs where the flags name any; null where they do not, or where `host` now says why
@@ -175,6 +183,58 @@ void Declare(CLI::App& app, const tactus::agent::Host& host, Flags& flags) {
   tactus::runtime::DeclareDaemonFlags(app, flags.daemon);
 }
 
+// What workers may do to this node.
+void DeclareBox(CLI::App& app, tactus::agent::AgentFlags& flags) {
+  tactus::agent::BoxFlags& box = flags.box;
+  app.add_option("--sandbox", box.sandbox,
+                 "on: workers reach no more than the kernel can hold them to, and the node's label "
+                 "tactus/sandbox says what that leaves open; off: whatever this user may")
+      ->envname("TACTUS_SANDBOX")
+      ->capture_default_str();
+  app.add_flag("--require-sandbox", box.require_sandbox,
+               "Do not start where the kernel cannot hold all of: files, truncation, ports, ioctl, "
+               "signals (Landlock 6, Linux 6.12), calls (seccomp), memory and tasks (a delegated "
+               "cgroup, --worker-memory)")
+      ->envname("TACTUS_REQUIRE_SANDBOX");
+  app.add_option("--worker-user", box.worker_user,
+                 "Name or number of the user as whom workers run; this agent is root's then")
+      ->envname("TACTUS_WORKER_USER");
+  app.add_option("--data-roots", box.data_roots,
+                 "The only folders from which jobs take data that was not uploaded; default: "
+                 "whatever this user may read but keys and state folders")
+      ->delimiter(',')
+      ->envname("TACTUS_DATA_ROOTS");
+  app.add_option("--writable", box.writable,
+                 "Folders that workers may write to, besides their jobs' own")
+      ->delimiter(',')
+      ->envname("TACTUS_WRITABLE");
+  app.add_option("--private", box.private_places,
+                 "Files and folders that workers may not read, besides keys and state folders")
+      ->delimiter(',')
+      ->envname("TACTUS_PRIVATE");
+  app.add_option("--worker-memory", box.worker_memory,
+                 "Memory of a worker and all it starts, as 16G; default: no limit")
+      ->envname("TACTUS_WORKER_MEMORY");
+  app.add_option("--worker-tasks", box.worker_tasks,
+                 "Processes and threads of a worker; 0: no limit")
+      ->envname("TACTUS_WORKER_TASKS")
+      ->capture_default_str();
+  app.add_option("--cgroup", box.cgroup,
+                 "A cgroup (version 2) that was delegated to this user, for its workers' limits; "
+                 "default: the agent's own, if it was")
+      ->envname("TACTUS_CGROUP");
+  app.add_option("--torchscript", flags.torchscript,
+                 "Which TorchScript models workers load: any, none, or hashes:FILE, those whose "
+                 "SHA-256 begins a line of the file")
+      ->envname("TACTUS_TORCHSCRIPT")
+      ->capture_default_str();
+  app.add_option("--worker-env", flags.worker_env,
+                 "Variables of this environment that workers get besides those that programs are "
+                 "known to live by: NAME, or PREFIX* for all that begin so")
+      ->delimiter(',')
+      ->envname("TACTUS_WORKER_ENV");
+}
+
 int Fail(Exit code, const absl::Status& status) {
   std::fprintf(stderr, "tactus-agent: %s\n", std::string(status.message()).c_str());
   return static_cast<int>(code);
@@ -182,6 +242,7 @@ int Fail(Exit code, const absl::Status& status) {
 
 // Exit code for a state folder that cannot be used.
 Exit FolderExit(const absl::Status& status) {
+  if (absl::IsFailedPrecondition(status)) return Exit::kConfiguration;
   return absl::IsUnavailable(status) ? Exit::kUnavailable : Exit::kCannotCreate;
 }
 
@@ -334,6 +395,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("tactus-agent ") + TACTUS_VERSION);
   tactus::agent::Host host = ThisHost();
   Declare(app, host, flags);
+  DeclareBox(app, flags.agent);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -346,6 +408,7 @@ int main(int argc, char** argv) {
     tactus::runtime::ShowConfig(app, argc, argv);
     return static_cast<int>(Exit::kOk);
   }
+  tactus::agent::AdoptOrphans();
   if (flags.daemon.parent_death_signal) tactus::runtime::EndWithParent();
   const absl::Status logging = tactus::runtime::StartLogging(flags.daemon.logging);
   if (!logging.ok()) {

@@ -267,6 +267,16 @@ absl::StatusOr<AgentOptions> Resolve(const AgentFlags& flags, const Host& host) 
   if (!deadline.ok()) return deadline.status();
   options.drain_deadline = *deadline;
   options.preemption_command = flags.preemption_command;
+  absl::StatusOr<box::BoxOptions> box = ResolveBox(
+      flags.box,
+      {.home = host.home, .state_folders = host.state_folders, .memory_bytes = host.memory_bytes});
+  if (!box.ok()) return box.status();
+  options.box = *std::move(box);
+  options.box.workers_max = kWorkersPerDeviceMax * options.devices.size();
+  absl::StatusOr<TorchscriptRule> torchscript = ParseTorchscriptRule(flags.torchscript);
+  if (!torchscript.ok()) return torchscript.status();
+  options.torchscript = *std::move(torchscript);
+  options.worker_env = flags.worker_env;
   const absl::StatusOr<double> factor = CpuFactor(flags, host);
   if (!factor.ok()) return factor.status();
   options.emulated_cpu_factor = *factor;

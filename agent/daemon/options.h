@@ -8,11 +8,16 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "agent/daemon/box_flags.h"
 #include "agent/daemon/memory_kills.h"
+#include "agent/daemon/torchscript_rule.h"
 #include "base/time.h"
 #include "cuda/nvml.h"
 
 namespace tactus::agent {
+
+// A worker that ends may overlap the next one on its device, but not for ever.
+inline constexpr std::size_t kWorkersPerDeviceMax = 4;
 
 // One device that the agent offers.
 struct DeviceOptions {
@@ -42,17 +47,22 @@ struct AgentFlags {
   std::string drain_deadline = "1m";
   std::string preemption_command{};
   bool allow_programs = false;
+  BoxFlags box{};
+  std::string torchscript = "any";
+  std::vector<std::string> worker_env{};
 };
 
 // What the host is, found by main.
 struct Host {
   std::string name{};
   std::string processor_model{};
-  unsigned cores = 1;                     // >= 1
-  std::uint64_t memory_bytes = 0;         // 0: not known
-  std::vector<cuda::GpuIdentity> gpus{};  // by index, which is the position; as NVML has them
-  std::string no_gpus_reason{};           // where there are none
-  std::string sysfs = "/sys";             // where the kernel tells of devices
+  unsigned cores = 1;                        // >= 1
+  std::uint64_t memory_bytes = 0;            // 0: not known
+  std::vector<cuda::GpuIdentity> gpus{};     // by index, which is the position; as NVML has them
+  std::string no_gpus_reason{};              // where there are none
+  std::string sysfs = "/sys";                // where the kernel tells of devices
+  std::string home{};                        // of this user; empty: not known
+  std::vector<std::string> state_folders{};  // of this user's daemons, where none is named
 };
 
 // True where Resolve needs to know the host's GPUs.
@@ -76,7 +86,10 @@ struct AgentOptions {
   MemoryKillFiles memory_kill_files{};
   std::string preemption_command{};  // of PreemptionWatch; empty: none
   bool allow_programs = false;       // whoever may submit jobs runs what they like, as its user
-  Duration drain_deadline{};         // from the first signal to the end of its workers; 0: none
+  box::BoxOptions box{};             // that workers run in, without the state folder
+  TorchscriptRule torchscript{};     // which models it takes
+  std::vector<std::string> worker_env{};  // what else of the environment workers have
+  Duration drain_deadline{};  // from the first signal to the end of its workers; 0: none
 };
 
 // Checks the flags against the host and fills in what follows from them: node from the host's name,

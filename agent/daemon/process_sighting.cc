@@ -13,10 +13,27 @@ namespace tactus::agent {
 
 namespace {
 
-ProcessSighting Read(const std::string& folder) {
+constexpr int kGenerationsMax = 64;
+
+std::string ReadStat(const std::string& folder) {
   std::ifstream file(folder + "/stat");
-  const std::string stat{std::istreambuf_iterator<char>(file), {}};
-  return ParseProcessStat(stat, static_cast<double>(::sysconf(_SC_CLK_TCK)));
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// 0: there is none, or the process is gone.
+pid_t ParentOf(pid_t pid) {
+  const std::string stat = ReadStat("/proc/" + std::to_string(pid));
+  const std::size_t name_end = stat.rfind(')');
+  if (name_end == std::string::npos) return 0;
+  std::istringstream fields(stat.substr(name_end + 1));
+  char state = 0;
+  pid_t parent = 0;
+  fields >> state >> parent;
+  return fields ? parent : 0;
+}
+
+ProcessSighting Read(const std::string& folder) {
+  return ParseProcessStat(ReadStat(folder), static_cast<double>(::sysconf(_SC_CLK_TCK)));
 }
 
 }  // namespace
@@ -29,6 +46,14 @@ ProcessSighting LookAtProcess(pid_t pid) {
     seen.storage = seen.storage || Read(thread.path().string()).storage;
   }
   return seen;
+}
+
+bool IsBelow(pid_t pid, pid_t ancestor) {
+  for (int i = 0; i < kGenerationsMax && pid > 1; ++i) {
+    if (pid == ancestor) return true;
+    pid = ParentOf(pid);
+  }
+  return false;
 }
 
 // The second field is the program's name in parentheses, which may have any character in it.

@@ -1,14 +1,19 @@
 #include "agent/daemon/program_command.h"
 
+#include <fcntl.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/str_split.h"
+#include "agent/box/beneath.h"
 #include "runtime/process.h"
 #include "runtime/sha256.h"
 
@@ -16,6 +21,7 @@ namespace tactus::agent {
 namespace {
 
 constexpr std::string_view kPath = "PATH=";
+constexpr std::size_t kCopyBytes = std::size_t{1} << 30;
 
 bool IsProgram(const std::filesystem::path& path) {
   std::error_code ignored;
@@ -35,13 +41,78 @@ bool LeadsOut(const std::string& name) {
          std::ranges::any_of(path, [](const auto& part) { return part == ".."; });
 }
 
-absl::Status Put(const std::string& file, const std::filesystem::path& place) {
-  std::error_code error;
-  std::filesystem::create_directories(place.parent_path(), error);
-  if (!error) std::filesystem::copy_file(file, place, error);
-  if (!error) std::filesystem::permissions(place, std::filesystem::perms::owner_all, error);
-  return error ? runtime::FileError(error.value(), place.string(), "cannot be written")
-               : absl::OkStatus();
+// What is made for the job is the agent's, and read by the workers' user by its group.
+absl::Status GiveTo(int descriptor, const std::optional<box::WorkerUser>& user) {
+  const bool given = !user || (::fchown(descriptor, static_cast<uid_t>(-1), user->gid) == 0 &&
+                               ::fchmod(descriptor, 0750) == 0);
+  return given ? absl::OkStatus() : runtime::FileError(errno, "program", "cannot be given away");
+}
+
+absl::Status Copy(int from, int to) {
+  for (;;) {
+    const ssize_t count = ::sendfile(to, from, nullptr, kCopyBytes);
+    if (count == 0) return absl::OkStatus();
+    if (count < 0 && errno != EINTR)
+      return runtime::FileError(errno, "program", "cannot be copied");
+  }
+}
+
+// The folders on the way to `name`, each made where it is not there; what is in them is the
+// agent's. Returns the last.
+absl::StatusOr<Descriptor> MakeFolders(int top, const std::filesystem::path& name,
+                                       const ProgramPlace& place) {
+  absl::StatusOr<Descriptor> folder = box::OpenBeneath(top, ".", O_RDONLY | O_DIRECTORY);
+  for (const std::filesystem::path& part : name.parent_path()) {
+    if (!folder.ok()) return folder.status();
+    if (part.empty() || part == ".") continue;
+    const bool made = ::mkdirat(folder->get(), part.c_str(), 0700) == 0;
+    if (!made && errno != EEXIST) return runtime::FileError(errno, name.string(), "cannot be made");
+    folder = box::OpenBeneath(folder->get(), part.string(), O_RDONLY | O_DIRECTORY);
+    if (!folder.ok() || !made) continue;
+    if (absl::Status given = GiveTo(folder->get(), place.user); !given.ok()) return given;
+  }
+  return folder;
+}
+
+// Errors as of PrepareProgram.
+absl::StatusOr<Descriptor> OpenSource(const std::string& file, const ProgramPlace& place) {
+  const bool uploaded =
+      !place.blobs.empty() && std::filesystem::path(file).parent_path() == place.blobs;
+  if (!uploaded && place.user) {
+    return absl::PermissionDeniedError(
+        "program.files: '" + file +
+        "' is a path of this node, whose workers have a user of their own: only files that are "
+        "uploaded come here");
+  }
+  // A pipe that nobody writes to is not waited for.
+  Descriptor source(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat found = {};
+  if (!source.open() || ::fstat(source.get(), &found) != 0 || !S_ISREG(found.st_mode)) {
+    return absl::NotFoundError("program.files: '" + file + "' is no file on this node");
+  }
+  if (uploaded) return source;
+  const absl::StatusOr<std::string> path = box::PathOf(source.get());
+  if (!path.ok()) return path.status();
+  for (const std::string& hidden : place.private_places) {
+    if (box::IsBeneath(*path, hidden)) {
+      return absl::PermissionDeniedError("program.files: '" + file + "' is private to this node");
+    }
+  }
+  return source;
+}
+
+absl::Status Put(const std::string& file, int top, const std::string& name,
+                 const ProgramPlace& place) {
+  const absl::StatusOr<Descriptor> source = OpenSource(file, place);
+  if (!source.ok()) return source.status();
+  const absl::StatusOr<Descriptor> folder = MakeFolders(top, name, place);
+  if (!folder.ok()) return folder.status();
+  const std::string last = std::filesystem::path(name).filename();
+  const Descriptor target(::openat(folder->get(), last.c_str(),
+                                   O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0700));
+  if (!target.open()) return runtime::FileError(errno, name, "cannot be written");
+  if (absl::Status copied = Copy(source->get(), target.get()); !copied.ok()) return copied;
+  return GiveTo(target.get(), place.user);
 }
 
 // Of its files' names and paths, which have their content's hash in them where they were uploaded.
@@ -55,28 +126,28 @@ std::string FolderName(const tactus::v1::Program& program) {
 
 // Whole or not at all: it gets its name when all files are in it.
 absl::StatusOr<std::string> PutFiles(const tactus::v1::Program& program,
-                                     const std::string& job_folder) {
+                                     const ProgramPlace& place) {
   if (program.names_size() != program.files_size()) {
     return absl::InvalidArgumentError("program.names: one for each of program.files is wanted");
   }
-  const std::string folder = job_folder + "/" + FolderName(program);
+  const std::string folder = place.job_folder + "/" + FolderName(program);
   std::error_code error;
   if (std::filesystem::is_directory(folder, error)) return folder;
   const std::string beside = folder + ".partial";
   std::filesystem::remove_all(beside, error);
-  for (int i = 0; i < program.files_size(); ++i) {
+  if (::mkdir(beside.c_str(), 0700) != 0)
+    return runtime::FileError(errno, beside, "cannot be made");
+  const Descriptor top(::open(beside.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!top.open()) return runtime::FileError(errno, beside, "cannot be opened");
+  absl::Status status = GiveTo(top.get(), place.user);
+  for (int i = 0; status.ok() && i < program.files_size(); ++i) {
     const std::string& name = program.names(i);
     if (LeadsOut(name)) {
       return absl::InvalidArgumentError("program.names: '" + name + "' leads out of the folder");
     }
-    if (!std::filesystem::is_regular_file(program.files(i), error)) {
-      return absl::NotFoundError("program.files: '" + program.files(i) +
-                                 "' is no file on this node");
-    }
-    if (absl::Status s = Put(program.files(i), std::filesystem::path(beside) / name); !s.ok()) {
-      return s;
-    }
+    status = Put(program.files(i), top.get(), name, place);
   }
+  if (!status.ok()) return status;
   std::filesystem::rename(beside, folder, error);
   if (error) return runtime::FileError(error.value(), folder, "cannot be made");
   return folder;
@@ -85,12 +156,12 @@ absl::StatusOr<std::string> PutFiles(const tactus::v1::Program& program,
 }  // namespace
 
 absl::StatusOr<ProgramCommand> PrepareProgram(const tactus::v1::Program& program,
-                                              const std::string& job_folder,
+                                              const ProgramPlace& place,
                                               const std::vector<std::string>& environment) {
   std::vector<std::string> words(program.command().begin(), program.command().end());
   if (words.empty()) return absl::InvalidArgumentError("program.command: is missing");
   absl::StatusOr<std::string> directory = program.directory();
-  if (!program.files().empty()) directory = PutFiles(program, job_folder);
+  if (!program.files().empty()) directory = PutFiles(program, place);
   if (!directory.ok()) return directory.status();
   const std::filesystem::path folder = *directory;
   std::error_code ignored;
@@ -99,11 +170,13 @@ absl::StatusOr<ProgramCommand> PrepareProgram(const tactus::v1::Program& program
   }
   std::vector<std::string> places = FoldersOfPath(environment);
   if (words.front().find('/') != std::string::npos) places = {""};
-  for (const std::string& place : places) {
-    const std::filesystem::path path = folder / place / words.front();
+  for (const std::string& searched : places) {
+    const std::filesystem::path path = folder / searched / words.front();
     if (!IsProgram(path)) continue;
     words.front() = path.lexically_normal().string();
-    return ProgramCommand{.arguments = std::move(words), .directory = *std::move(directory)};
+    return ProgramCommand{.arguments = std::move(words),
+                          .directory = *std::move(directory),
+                          .own_directory = !program.files().empty()};
   }
   return absl::NotFoundError("program.command: '" + words.front() +
                              "' is no program that can be run on this node");

@@ -1,5 +1,7 @@
 #include "agent/daemon/worker.h"
 
+#include <unistd.h>
+
 #include <utility>
 
 #include "agent/daemon/process_sighting.h"
@@ -27,8 +29,10 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(runtime::ControlThread& co
   Worker* const self = worker.get();  // owns the socket and the process that call back
   absl::StatusOr<std::unique_ptr<WorkerSocket>> socket =
       WorkerSocket::Listen(control, options.socket_path,
-                           {.line = [self](std::string_view line) { self->OnLine(line); },
-                            .misused = [self](const std::string& reason) { self->Fail(reason); }});
+                           {.is_worker = [self](pid_t pid) { return self->IsWorkers(pid); },
+                            .line = [self](std::string_view line) { self->OnLine(line); },
+                            .misused = [self](const std::string& reason) { self->Fail(reason); }},
+                           options.user);
   if (!socket.ok()) return socket.status();
   worker->socket_ = *std::move(socket);
   tactus::v1::ToWorker start;
@@ -52,6 +56,11 @@ void Worker::Send(const tactus::v1::ToWorker& message) {
 
 void Worker::Stop(Duration grace) {
   if (process_ != nullptr) process_->Stop(grace);
+}
+
+bool Worker::IsWorkers(pid_t pid) const {
+  if (process_ == nullptr) return false;
+  return ::getsid(pid) == process_->pid() || IsBelow(pid, process_->pid());
 }
 
 void Worker::OnLine(std::string_view line) {

@@ -36,6 +36,7 @@ class Worker {
     WorkerCommand command;
     std::string device{};  // as the agent offers it; start.device is the worker's own name for it
     std::string socket_path;
+    std::optional<uid_t> user{};  // of the process; nothing: the agent's
     tactus::v1::Start start;
   };
 
@@ -61,6 +62,9 @@ class Worker {
   Worker(const Options& options, Handlers handlers);
 
   void OnLine(std::string_view line);
+  // Whether the process is the worker's, in its session, which none can enter from outside, or was
+  // started by one that is, as launchers give their own children sessions.
+  bool IsWorkers(pid_t pid) const;
   // Says that the worker failed, in its name, and ends it.
   void Fail(const std::string& reason);
   void OnExit(const WorkerExit& exit);

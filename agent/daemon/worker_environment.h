@@ -19,13 +19,17 @@ struct WorkerPlace {
   std::string gpu_uuid{};  // of its GPU, the only one that it is to see; empty: none
   std::string
       network_interface{};  // towards other workers, for NCCL; empty: it is to choose by itself
+  std::string scratch{};    // a folder for what it throws away; empty: the system's
 };
 
-// `inherited` ("NAME=value") without variables whose name contains TOKEN, SECRET or PASSWORD in any
-// case, with the place under TACTUS_ and, but for a program, the names that torchrun uses. A GPU is
-// given by CUDA_VISIBLE_DEVICES, so that it is cuda:0 to the worker whatever order CUDA has the
-// host's in. The interface is told to NCCL unless NCCL_SOCKET_IFNAME is inherited.
+// Of `inherited` ("NAME=value") what programs are known to live by (paths, languages, CUDA, NCCL,
+// PyTorch, threads: kInherited) and what `more` names, a name or with a * behind its beginning; of
+// the former none whose name says that it is secret. With the place under TACTUS_ and, but for a
+// program, the names that torchrun uses. A GPU is given by CUDA_VISIBLE_DEVICES, so that it is
+// cuda:0 to the worker whatever order CUDA has the host's in. The interface is told to NCCL unless
+// NCCL_SOCKET_IFNAME is inherited.
 std::vector<std::string> WorkerEnvironment(const std::vector<std::string>& inherited,
+                                           const std::vector<std::string>& more,
                                            const WorkerPlace& place);
 
 }  // namespace tactus::agent

@@ -44,6 +44,12 @@ cpu_set_t Allowed(const std::vector<unsigned>& cpus) {
   return wanted;
 }
 
+// What the child says of a start that failed.
+struct Report {
+  box::Step step = box::Step::kNone;
+  int error = 0;
+};
+
 // Everything the child needs, made before the fork.
 struct Prepared {
   char* const* arguments = nullptr;
@@ -51,45 +57,71 @@ struct Prepared {
   pid_t parent = -1;
   int null = -1;
   int output = -1;
-  const cpu_set_t* cpus = nullptr;  // null: any
-  const char* directory = nullptr;  // null: the agent's
-  int report = -1;  // errno of a failed exec goes here; closes itself when exec succeeds
+  const cpu_set_t* cpus = nullptr;                // null: any
+  const char* directory = nullptr;                // null: the agent's
+  const box::Confinement* confinement = nullptr;  // null: none
+  int report = -1;  // a Report of a failed start goes here; closes itself when exec succeeds
 };
+
+std::set<pid_t>& Registered() {
+  static std::set<pid_t> registered;
+  return registered;
+}
+
+[[noreturn]] void GiveUp(const Prepared& prepared, box::Step step) {
+  const Report report{.step = step, .error = errno};
+  [[maybe_unused]] const ssize_t written = ::write(prepared.report, &report, sizeof report);
+  ::_exit(127);
+}
 
 // The child's side. Async-signal-safe calls only.
 [[noreturn]] void Become(const Prepared& prepared) {
-  ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != prepared.parent) ::_exit(127);  // it died before it could be watched
+  // Who leads a session stays in its own group: that the agent's signals reach it is not its to
+  // say.
+  ::setsid();
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::signal(SIGPIPE, SIG_DFL);  // exec keeps what is ignored
   if (prepared.cpus != nullptr) ::sched_setaffinity(0, sizeof(cpu_set_t), prepared.cpus);
-  const bool there = prepared.directory == nullptr || ::chdir(prepared.directory) == 0;
   ::dup2(prepared.null, STDIN_FILENO);
   ::dup2(prepared.output, STDOUT_FILENO);
   ::dup2(prepared.output, STDERR_FILENO);
   ::syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC);
-  if (there) ::execve(prepared.arguments[0], prepared.arguments, prepared.environment);
-  const int error = errno;
-  [[maybe_unused]] const ssize_t written = ::write(prepared.report, &error, sizeof(error));
-  ::_exit(127);
+  if (prepared.confinement != nullptr) {
+    const box::Step failed = box::Enter(*prepared.confinement);
+    if (failed != box::Step::kNone) GiveUp(prepared, failed);
+  }
+  // Behind the change of its user, which forgets it.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != prepared.parent) ::_exit(127);  // it died before it could be watched
+  // By its own rights.
+  if (prepared.directory != nullptr && ::chdir(prepared.directory) != 0) {
+    GiveUp(prepared, box::Step::kExec);
+  }
+  if (prepared.confinement != nullptr) {
+    const box::Step failed = box::EnterFilter(*prepared.confinement);
+    if (failed != box::Step::kNone) GiveUp(prepared, failed);
+  }
+  ::execve(prepared.arguments[0], prepared.arguments, prepared.environment);
+  GiveUp(prepared, box::Step::kExec);
 }
 
-// 0 when the child runs the program, else the errno of its exec.
-int ExecError(int report) {
-  int error = 0;
+// Of a child that runs the program: nothing.
+Report ReadReport(int descriptor) {
+  Report report;
   ssize_t count = 0;
   do {
-    count = ::read(report, &error, sizeof(error));
+    count = ::read(descriptor, &report, sizeof report);
   } while (count < 0 && errno == EINTR);
-  return count == static_cast<ssize_t>(sizeof(error)) ? error : 0;
+  return count == static_cast<ssize_t>(sizeof report) ? report : Report{};
 }
 
 absl::Status NoResources(const char* what) { return runtime::FileError(errno, "worker", what); }
 
 }  // namespace
+
+const std::set<pid_t>& WorkerProcesses() { return Registered(); }
 
 absl::StatusOr<WorkerProcess::Child> WorkerProcess::Spawn(const WorkerCommand& command) {
   std::vector<std::string> arguments = command.arguments;
@@ -115,20 +147,25 @@ absl::StatusOr<WorkerProcess::Child> WorkerProcess::Spawn(const WorkerCommand& c
       .output = output_write.get(),
       .cpus = CPU_COUNT(&cpus) > 0 ? &cpus : nullptr,
       .directory = command.directory.empty() ? nullptr : command.directory.c_str(),
+      .confinement = command.held != nullptr ? &command.held->confinement : nullptr,
       .report = report_write.get()};
   const pid_t pid = ::fork();
   if (pid == 0) Become(prepared);
   if (pid < 0) return NoResources("no process");
-  ::setpgid(pid, pid);  // both sides do, so that neither can be early
   report_write.Close();
-  const int error = ExecError(report_read.get());
+  // Its session is its own when this returns.
+  const Report failed = ReadReport(report_read.get());
   Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (error != 0 || !process.open()) {
-    const int reason = error != 0 ? error : errno;
+  if (failed.step != box::Step::kNone || !process.open()) {
+    const int reason = failed.step != box::Step::kNone ? failed.error : errno;
+    const bool boxed = failed.step != box::Step::kNone && failed.step != box::Step::kExec;
     ::kill(-pid, SIGKILL);
+    ::kill(pid, SIGKILL);
     ::waitpid(pid, nullptr, 0);
-    return runtime::FileError(reason, command.arguments[0], "cannot be run");
+    return runtime::FileError(reason, boxed ? "box" : command.arguments[0],
+                              box::WordsOf(boxed ? failed.step : box::Step::kExec));
   }
+  Registered().insert(pid);
   return Child{.pid = pid, .pid_descriptor = process.Release(), .output = output_read.Release()};
 }
 
@@ -138,27 +175,32 @@ absl::StatusOr<std::unique_ptr<WorkerProcess>> WorkerProcess::Start(runtime::Con
                                                                     OutputHandler on_output) {
   const absl::StatusOr<Child> child = Spawn(command);
   if (!child.ok()) return child.status();
-  std::unique_ptr<WorkerProcess> process(
-      new WorkerProcess(control, *child, command.log_path,
-                        {.exited = std::move(on_exit), .output = std::move(on_output)}));
+  std::unique_ptr<WorkerProcess> process(new WorkerProcess(
+      control, *child, command, {.exited = std::move(on_exit), .output = std::move(on_output)}));
   process->AwaitOutput();
   process->AwaitExit();
   return process;
 }
 
 WorkerProcess::WorkerProcess(runtime::ControlThread& control, const Child& child,
-                             const std::string& log_path, Handlers handlers)
+                             const WorkerCommand& command, Handlers handlers)
     : pid_(child.pid),
       pid_descriptor_(control.context(), child.pid_descriptor),
       output_(control.context(), child.output),
-      log_(log_path),
+      log_(command.log_path),
+      held_(command.held),
       handlers_(std::move(handlers)),
       kill_timer_(control) {}
 
 WorkerProcess::~WorkerProcess() {
   if (reaped_) return;
-  ::kill(-pid_, SIGKILL);
+  KillAll();
   Reap();
+}
+
+void WorkerProcess::KillAll() const {
+  ::kill(-pid_, SIGKILL);
+  if (held_ != nullptr && held_->cgroup != nullptr) held_->cgroup->Kill();
 }
 
 void WorkerProcess::Stop(Duration grace) {
@@ -167,7 +209,7 @@ void WorkerProcess::Stop(Duration grace) {
   const Instant kill_time = runtime::Now() + grace;
   if (kill_time >= kill_time_) return;
   kill_time_ = kill_time;
-  kill_timer_.At(kill_time, [this] { ::kill(-pid_, SIGKILL); });
+  kill_timer_.At(kill_time, [this] { KillAll(); });
 }
 
 bool WorkerProcess::ReadOutput() {
@@ -211,9 +253,10 @@ WorkerExit WorkerProcess::Reap() {
          errno == EINTR) {
   }
   // The child is still a zombie, so its group's number cannot have passed to others.
-  ::kill(-pid_, SIGKILL);
+  KillAll();
   ReadOutput();
   ::waitpid(pid_, nullptr, 0);
+  Registered().erase(pid_);
   reaped_ = true;
   const bool exited = found.si_code == CLD_EXITED;
   return {.exit_code = exited ? found.si_status : -1,

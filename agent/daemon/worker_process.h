@@ -7,11 +7,13 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "agent/box/box.h"
 #include "agent/daemon/lifetime.h"
 #include "agent/daemon/log_file.h"
 #include "base/time.h"
@@ -28,7 +30,13 @@ struct WorkerCommand {
   // To which the worker keeps, and by that its memory to their NUMA node: the kernel gives memory
   // where the thread runs that touches it first. Empty, or none of them the agent's: any.
   std::vector<unsigned> cpus{};
+  // The box that it is in, which is gone with it; shared with whoever asks for what became of it.
+  // Null: none.
+  std::shared_ptr<const box::Held> held{};
 };
+
+// Those that run, or are not collected yet. On the control thread.
+const std::set<pid_t>& WorkerProcesses();
 
 // How a worker ended.
 struct WorkerExit {
@@ -37,9 +45,10 @@ struct WorkerExit {
   std::string log_tail{};
 };
 
-// A child in its own process group, with /dev/null as input, its output in a LogFile and no
-// descriptor of the agent's. The kernel kills it when the thread that started it ends, so that is
-// the control thread, which lives as long as the process. Used on the control thread alone.
+// A child in its own session and process group, neither of which it can leave, with /dev/null as
+// input, its output in a LogFile and no descriptor of the agent's. The kernel kills it when the
+// thread that started it ends, so that is the control thread, which lives as long as the process.
+// Used on the control thread alone.
 //
 // It is started by fork and exec and not by posix_spawn, which has no way to ask for that kill;
 // between the two, only async-signal-safe calls are made, because other threads may hold any lock.
@@ -73,11 +82,13 @@ class WorkerProcess {
     int pid_descriptor = -1;
     int output = -1;
   };
+  // SIGKILL to its group, and to all that came of it where its cgroup knows them.
+  void KillAll() const;
   struct Handlers {
     ExitHandler exited;
     OutputHandler output;  // empty: none
   };
-  WorkerProcess(runtime::ControlThread& control, const Child& child, const std::string& log_path,
+  WorkerProcess(runtime::ControlThread& control, const Child& child, const WorkerCommand& command,
                 Handlers handlers);
   static absl::StatusOr<Child> Spawn(const WorkerCommand& command);
 
@@ -92,6 +103,7 @@ class WorkerProcess {
   boost::asio::posix::stream_descriptor pid_descriptor_;
   boost::asio::posix::stream_descriptor output_;
   LogFile log_;
+  const std::shared_ptr<const box::Held> held_;  // null: no box
   const Handlers handlers_;
   runtime::Timer kill_timer_;
   Instant kill_time_ = Instant::max();

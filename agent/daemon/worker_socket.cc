@@ -1,5 +1,6 @@
 #include "agent/daemon/worker_socket.h"
 
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -23,12 +24,13 @@ constexpr auto kAcceptPause = std::chrono::milliseconds(200);
 
 absl::StatusOr<std::unique_ptr<WorkerSocket>> WorkerSocket::Listen(runtime::ControlThread& control,
                                                                    const std::string& path,
-                                                                   Handlers handlers) {
+                                                                   Handlers handlers,
+                                                                   std::optional<uid_t> user) {
   if (path.size() >= sizeof(sockaddr_un::sun_path)) {
     return absl::InvalidArgumentError(path + ": longer than the 107 bytes of a Unix socket's path");
   }
   std::unique_ptr<WorkerSocket> socket(new WorkerSocket(control, path, std::move(handlers)));
-  const absl::Status status = socket->Open();
+  const absl::Status status = socket->Open(user);
   if (!status.ok()) return status;
   socket->Accept();
   return socket;
@@ -43,13 +45,24 @@ WorkerSocket::WorkerSocket(runtime::ControlThread& control, std::string path, Ha
 
 WorkerSocket::~WorkerSocket() { Close(); }
 
-absl::Status WorkerSocket::Open() {
+absl::Status WorkerSocket::Open(std::optional<uid_t> user) {
   error_code error;
   acceptor_.open(stream_protocol(), error);
   if (!error) acceptor_.bind(stream_protocol::endpoint(path_), error);
   if (!error) acceptor_.listen(1, error);
   if (error) return runtime::FileError(error.value(), path_, "cannot listen");
+  // Its folder is the agent's alone, so the name is still that of the socket.
+  if (user && ::lchown(path_.c_str(), *user, static_cast<gid_t>(-1)) != 0) {
+    return runtime::FileError(errno, path_, "cannot be given to the workers' user");
+  }
   return absl::OkStatus();
+}
+
+bool WorkerSocket::IsWorkers() {
+  ucred peer = {};
+  socklen_t size = sizeof peer;
+  return ::getsockopt(socket_.native_handle(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+         handlers_.is_worker(peer.pid);
 }
 
 void WorkerSocket::Close() {
@@ -69,6 +82,10 @@ void WorkerSocket::Accept() {
       // No file or no memory is left. Its worker waits in the system's queue.
       if (acceptor_.is_open()) pause_.After(kAcceptPause, [this] { Accept(); });
       return;
+    }
+    if (!IsWorkers()) {
+      socket_.close(ignored);
+      return Accept();
     }
     // One worker, one connection: nobody else can speak in its place from now on.
     acceptor_.close(ignored);

@@ -2,12 +2,15 @@
 
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <cstddef>
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,7 +20,8 @@
 
 namespace tactus::agent {
 
-// Listens at a path, takes one connection and removes the path. Reads without ever waiting for
+// Listens at a path, takes one connection of the worker's, and removes the path. Others are closed:
+// one user's processes can all reach the path. Reads without ever waiting for
 // anything, so that a worker is never held up by its agent. Used on the control thread alone.
 class WorkerSocket {
  public:
@@ -27,15 +31,18 @@ class WorkerSocket {
 
   // Called on the control thread; they must not destroy the socket.
   struct Handlers {
-    std::function<void(std::string_view line)> line;         // without its newline
+    std::function<bool(pid_t pid)> is_worker;         // whether this process may speak for it
+    std::function<void(std::string_view line)> line;  // without its newline
     std::function<void(const std::string& reason)> misused;  // once: a line too long; closed then
   };
 
+  // `user`: the socket is given to them, so that they may connect; nothing: the agent's own may.
   // Errors: InvalidArgument, the path is longer than the 107 bytes of a Unix socket's; as
   // runtime::FileError.
   static absl::StatusOr<std::unique_ptr<WorkerSocket>> Listen(runtime::ControlThread& control,
                                                               const std::string& path,
-                                                              Handlers handlers);
+                                                              Handlers handlers,
+                                                              std::optional<uid_t> user = {});
 
   ~WorkerSocket();
   WorkerSocket(const WorkerSocket&) = delete;
@@ -51,8 +58,9 @@ class WorkerSocket {
  private:
   WorkerSocket(runtime::ControlThread& control, std::string path, Handlers handlers);
 
-  absl::Status Open();
+  absl::Status Open(std::optional<uid_t> user);
   void Accept();
+  bool IsWorkers();  // who has connected
   void Read();
   void Write();
   // Takes one chunk if there is one; false at the end, or when nothing more is to be read.

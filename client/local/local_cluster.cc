@@ -2,9 +2,11 @@
 
 #include <signal.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <system_error>
 
 #include "base/time.h"
 
@@ -74,7 +76,14 @@ absl::Status LocalCluster::StartAgent() {
                                         "--drain-deadline",
                                         "0",
                                         "--parent-death-signal"};
-  if (options_.programs) arguments.emplace_back("--allow-programs");
+  if (options_.programs) {
+    // The user's own program, as if it were run by hand: where it stands it writes, and it finds
+    // the environment that it was started with.
+    std::error_code error;
+    const std::string here = std::filesystem::current_path(error).string();
+    arguments.insert(arguments.end(), {"--allow-programs", "--worker-env", "*"});
+    if (!error) arguments.insert(arguments.end(), {"--writable", here});
+  }
   if (!speeds.empty()) arguments.insert(arguments.end(), {"--emulated-speeds", speeds});
   absl::StatusOr<ChildProcess> child =
       ChildProcess::Start({.program = options_.binary_folder + "/tactus-agent",

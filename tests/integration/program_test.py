@@ -311,7 +311,7 @@ class ClusterProgramTest(ProgramTest):
         self.assertEqual(done["state"], "JOB_STATE_SUCCEEDED", done["state_reason"] + self.logs(job))
 
     def test_a_pause_and_a_checkpoint_are_nothing_to_the_result(self):
-        self.cluster.start_agent("a", 2, options=["--allow-programs"])
+        self.cluster.start_agent("a", 2, options=["--allow-programs", "--writable", self.folder.path])
         whole = self.folder.path / "whole.pt"
         self.cluster.wait(self.cluster.submit(self.spec(f"save={whole}", "samples=960", "epochs=3")), ["SUCCEEDED"])
         parts = self.folder.path / "parts.pt"

@@ -109,8 +109,10 @@ TEST_F(AgentTest, HelloSaysWhoAndWhatItIs) {
   EXPECT_EQ(hello.hello().devices(1).emulated_speed(), 0.5);
   EXPECT_EQ(hello.hello().devices(0).uuid(), "u-1");
   EXPECT_EQ(hello.hello().devices(0).memory_bytes(), 5u);
-  ASSERT_EQ(hello.hello().labels().size(), 1u);
+  ASSERT_EQ(hello.hello().labels().size(), 2u);
   EXPECT_EQ(hello.hello().labels().at("zone"), "west");
+  EXPECT_THAT(hello.hello().labels().at("tactus/sandbox"),
+              testing::AnyOf("full", testing::StartsWith("lacks ")));
   EXPECT_THAT(hello.hello().taints(), testing::ElementsAre("gpu=only"));
 }
 
@@ -358,6 +360,20 @@ TEST_F(AgentTest, AWorkerThatCannotBeStartedIsReportedAsEnded) {
   EXPECT_EQ(coordinator_->AwaitExit(5).exit_code(), 127);
   EXPECT_THAT(coordinator_->AwaitExit(5).log_tail(), HasSubstr("device 'cuda:9'"));
   EXPECT_THAT(coordinator_->AwaitExit(6).log_tail(), HasSubstr("job id"));
+}
+
+TEST_F(AgentTest, AWorkerThatDidNotStartLeavesNoScratchFolder) {
+  options_.worker_binary = folder_.File("no-such-worker");
+  Open({});
+  coordinator_->StartWorker(5, "echo");
+  EXPECT_EQ(coordinator_->AwaitExit(5).exit_code(), 127);
+  coordinator_->StartWith(6, "echo", Needing(std::string(64, 'a')));
+  EXPECT_EQ(coordinator_->AwaitExit(6).exit_code(), 127);
+
+  EXPECT_TRUE(std::filesystem::exists(folder_.File("state/jobs/echo/result")));
+  for (const char* name : {"scratch-5", "scratch-6"}) {
+    EXPECT_FALSE(std::filesystem::exists(folder_.File("state/jobs/echo/") + name)) << name;
+  }
 }
 
 TEST_F(AgentTest, AWorkerThatIsAskedForAgainGoesOn) {

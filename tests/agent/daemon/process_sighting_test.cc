@@ -62,5 +62,34 @@ TEST(ProcessSightingTest, ProcessorTimeGrows) {
   }
 }
 
+TEST(ProcessSightingTest, WhoWasStartedIsBelowWhoStartedItWhateverItsSession) {
+  int ready[2] = {};
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setsid();
+    const pid_t grandchild = ::fork();
+    if (grandchild == 0) {
+      ::setsid();
+      const pid_t self = ::getpid();
+      [[maybe_unused]] const ssize_t written = ::write(ready[1], &self, sizeof self);
+      for (;;) ::pause();
+    }
+    for (;;) ::pause();
+  }
+  pid_t grandchild = -1;
+  ASSERT_EQ(::read(ready[0], &grandchild, sizeof grandchild), ssize_t{sizeof grandchild});
+
+  EXPECT_TRUE(IsBelow(grandchild, child));
+  EXPECT_TRUE(IsBelow(grandchild, ::getpid()));
+  EXPECT_TRUE(IsBelow(child, child));
+  EXPECT_FALSE(IsBelow(child, grandchild));
+  EXPECT_FALSE(IsBelow(::getpid(), child));
+
+  for (const pid_t pid : {grandchild, child}) ::kill(pid, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  for (const int end : ready) ::close(end);
+}
+
 }  // namespace
 }  // namespace tactus::agent

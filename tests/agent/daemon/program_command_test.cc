@@ -43,10 +43,11 @@ class ProgramCommandTest : public testing::Test {
     return program;
   }
   absl::StatusOr<ProgramCommand> Prepare(const tactus::v1::Program& program) const {
-    return PrepareProgram(program, folder_ / "job", {"PATH=/none:" + (folder_ / "bin").string()});
+    return PrepareProgram(program, place_, {"PATH=/none:" + (folder_ / "bin").string()});
   }
 
   const std::filesystem::path folder_;
+  ProgramPlace place_{.job_folder = folder_ / "job"};
 };
 
 TEST_F(ProgramCommandTest, TheFirstWordIsFoundAsAShellFindsIt) {

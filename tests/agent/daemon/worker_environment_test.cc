@@ -13,7 +13,7 @@ using testing::Not;
 TEST(WorkerEnvironmentTest, SecretsAreTakenOutAndTheRestIsPassedOn) {
   const std::vector<std::string> environment = WorkerEnvironment(
       {"PATH=/bin", "NCCL_DEBUG=INFO", "HF_TOKEN=x", "aws_secret_key=x", "DB_PASSWORD=x", "broken"},
-      {.job_id = "j-1"});
+      {}, {.job_id = "j-1"});
 
   EXPECT_THAT(environment, Contains("PATH=/bin"));
   EXPECT_THAT(environment, Contains("NCCL_DEBUG=INFO"));
@@ -23,11 +23,12 @@ TEST(WorkerEnvironmentTest, SecretsAreTakenOutAndTheRestIsPassedOn) {
 
 TEST(WorkerEnvironmentTest, ThePlaceReplacesWhatWasInherited) {
   const std::vector<std::string> environment =
-      WorkerEnvironment({"OMP_NUM_THREADS=64", "LOCAL_RANK=9"}, {.job_id = "j-1",
-                                                                 .control_socket = "/s",
-                                                                 .local_rank = 2,
-                                                                 .local_world_size = 4,
-                                                                 .threads = 1});
+      WorkerEnvironment({"OMP_NUM_THREADS=64", "LOCAL_RANK=9"}, {},
+                        {.job_id = "j-1",
+                         .control_socket = "/s",
+                         .local_rank = 2,
+                         .local_world_size = 4,
+                         .threads = 1});
 
   EXPECT_THAT(environment, Contains("OMP_NUM_THREADS=1").Times(1));
   EXPECT_THAT(environment, Contains("OPENBLAS_NUM_THREADS=1"));
@@ -40,22 +41,22 @@ TEST(WorkerEnvironmentTest, ThePlaceReplacesWhatWasInherited) {
 }
 
 TEST(WorkerEnvironmentTest, AWorkerSeesItsGpuAlone) {
-  EXPECT_THAT(WorkerEnvironment({"CUDA_VISIBLE_DEVICES=0,1"}, {.gpu_uuid = "GPU-2"}),
+  EXPECT_THAT(WorkerEnvironment({"CUDA_VISIBLE_DEVICES=0,1"}, {}, {.gpu_uuid = "GPU-2"}),
               Contains("CUDA_VISIBLE_DEVICES=GPU-2").Times(1));
-  EXPECT_THAT(WorkerEnvironment({"CUDA_VISIBLE_DEVICES=0,1"}, {}),
+  EXPECT_THAT(WorkerEnvironment({"CUDA_VISIBLE_DEVICES=0,1"}, {}, {}),
               Contains("CUDA_VISIBLE_DEVICES=0,1"));
 }
 
 TEST(WorkerEnvironmentTest, NcclTakesTheAgentsInterfaceUnlessTheUserNamedOne) {
-  EXPECT_THAT(WorkerEnvironment({}, {.network_interface = "eth1"}),
+  EXPECT_THAT(WorkerEnvironment({}, {}, {.network_interface = "eth1"}),
               Contains("NCCL_SOCKET_IFNAME==eth1").Times(1));
-  EXPECT_THAT(WorkerEnvironment({"NCCL_SOCKET_IFNAME=ib0"}, {.network_interface = "eth1"}),
+  EXPECT_THAT(WorkerEnvironment({"NCCL_SOCKET_IFNAME=ib0"}, {}, {.network_interface = "eth1"}),
               Contains("NCCL_SOCKET_IFNAME=ib0"));
-  EXPECT_THAT(WorkerEnvironment({}, {}), Not(Contains(HasSubstr("NCCL_SOCKET_IFNAME"))));
+  EXPECT_THAT(WorkerEnvironment({}, {}, {}), Not(Contains(HasSubstr("NCCL_SOCKET_IFNAME"))));
 }
 
 TEST(WorkerEnvironmentTest, WithoutAThreadCountTheLibrariesDecide) {
-  EXPECT_THAT(WorkerEnvironment({"OMP_NUM_THREADS=64"}, {.job_id = "j-1"}),
+  EXPECT_THAT(WorkerEnvironment({"OMP_NUM_THREADS=64"}, {}, {.job_id = "j-1"}),
               Contains("OMP_NUM_THREADS=64"));
 }
 

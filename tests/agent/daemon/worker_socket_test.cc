@@ -54,7 +54,8 @@ class WorkerSocketTest : public testing::Test {
     control_.RunAndWait([this] {
       absl::StatusOr<std::unique_ptr<WorkerSocket>> socket = WorkerSocket::Listen(
           control_, path_,
-          {.line = [this](std::string_view line) { OnLine(line); },
+          {.is_worker = [this](pid_t pid) { return admits_ && pid == ::getpid(); },
+           .line = [this](std::string_view line) { OnLine(line); },
            .misused = [this](const std::string& reason) { misused_.Set(reason); }});
       if (socket.ok()) socket_ = *std::move(socket);
     });
@@ -80,6 +81,7 @@ class WorkerSocketTest : public testing::Test {
 
   TemporaryFolder folder_;
   const std::string path_ = folder_.File("sock");
+  bool admits_ = true;  // whoever connects
   std::vector<std::string> arriving_;
   Once<std::vector<std::string>> lines_;
   Once<std::string> misused_;
