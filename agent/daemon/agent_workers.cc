@@ -3,6 +3,8 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "agent/daemon/agent.h"
@@ -154,7 +156,11 @@ absl::Status Agent::Launch(Preparing prepared) {
   const WorkerId id = prepared.options.id;
   if (absl::Status status = EnterBox(prepared); !status.ok()) return status;
   MemoryKillFiles files = options_.memory_kill_files;
-  if (const auto& cgroup = prepared.options.command.held->cgroup; cgroup != nullptr) {
+  std::error_code ignored;
+  // Of its own limit, where it has one; else of whatever bounds the agent.
+  if (const auto& cgroup = prepared.options.command.held->cgroup;
+      cgroup != nullptr && options_.box.memory_bytes_max > 0 &&
+      std::filesystem::exists(cgroup->memory_events(), ignored)) {
     files.cgroup = "the worker's own";
     files.cgroup_events = cgroup->memory_events();
   }

@@ -48,7 +48,7 @@ TEST(LacksTest, WhatIsLackingIsALabelsTextAndExplained) {
   EXPECT_THAT(Lacks(support), ElementsAre("memory", "user"));
 }
 
-// Its own folder in /proc is made after the rules are, so /proc is allowed as a whole or not at all.
+// Its own folder in /proc is made after the rules are, so /proc is allowed as a whole or not.
 TEST(LacksTest, NoPrivatePlaceIsOnTheWayToTheFactsOfAProcess) {
   for (const std::string& place : KeyPlaces("/home/user")) {
     EXPECT_FALSE(place.starts_with("/proc")) << place;

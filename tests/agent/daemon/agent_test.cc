@@ -371,9 +371,8 @@ TEST_F(AgentTest, AWorkerThatDidNotStartLeavesNoScratchFolder) {
   EXPECT_EQ(coordinator_->AwaitExit(6).exit_code(), 127);
 
   EXPECT_TRUE(std::filesystem::exists(folder_.File("state/jobs/echo/result")));
-  for (const char* name : {"scratch-5", "scratch-6"}) {
-    EXPECT_FALSE(std::filesystem::exists(folder_.File("state/jobs/echo/") + name)) << name;
-  }
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("state/jobs/echo/scratch-5")));
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("state/jobs/echo/scratch-6")));
 }
 
 TEST_F(AgentTest, AWorkerThatIsAskedForAgainGoesOn) {
