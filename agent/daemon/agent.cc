@@ -95,18 +95,22 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Open(runtime::ControlThread& contr
   if (!lock.ok()) return lock.status();
   absl::StatusOr<std::string> sockets = MakeSocketFolder(options.state_folder);
   if (!sockets.ok()) return sockets.status();
-  return std::unique_ptr<Agent>(
-      new Agent(control, metrics, options, incarnation, *std::move(lock), *std::move(sockets)));
+  auto credentials = identity::MakeChannelCredentials(options.security.tls_dir);
+  if (!credentials.ok()) return credentials.status();
+  return std::unique_ptr<Agent>(new Agent(control, metrics, options, incarnation,
+                                          {.lock = *std::move(lock),
+                                           .socket_folder = *std::move(sockets),
+                                           .credentials = *std::move(credentials)}));
 }
 
 Agent::Agent(runtime::ControlThread& control, metrics::AgentMetrics& metrics, AgentOptions options,
-             std::uint64_t incarnation, runtime::LockFile lock, std::string socket_folder)
+             std::uint64_t incarnation, Parts parts)
     : control_(control),
       metrics_(metrics),
       options_(std::move(options)),
-      lock_(std::move(lock)),
-      socket_folder_(std::move(socket_folder)),
-      channel_(MakeChannel(options_.coordinator)),
+      lock_(std::move(parts.lock)),
+      socket_folder_(std::move(parts.socket_folder)),
+      channel_(MakeChannel(options_.coordinator, parts.credentials)),
       blobs_(control, channel_, {.folder = options_.state_folder + "/blobs"}),
       job_folders_({.folder = options_.state_folder + "/jobs"}),
       uploader_(control, channel_, {.initial = Seconds(0.2), .max = Seconds(5)}),

@@ -78,8 +78,14 @@ class Agent {
   void Stop(Duration grace, std::function<void()> done);
 
  private:
+  // What was opened beforehand.
+  struct Parts {
+    runtime::LockFile lock;
+    std::string socket_folder{};
+    std::shared_ptr<grpc::ChannelCredentials> credentials{};
+  };
   Agent(runtime::ControlThread& control, metrics::AgentMetrics& metrics, AgentOptions options,
-        std::uint64_t incarnation, runtime::LockFile lock, std::string socket_folder);
+        std::uint64_t incarnation, Parts parts);
 
   // A worker that runs.
   struct Running {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <grpcpp/channel.h>
+#include <grpcpp/security/credentials.h>
 
 #include <cstdint>
 #include <functional>
@@ -102,7 +103,9 @@ class CoordinatorLink {
   std::function<void()> closed_;  // set by Close
 };
 
-// The channel to the coordinator: keepalive, limits, quick reconnects.
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& coordinator);
+// The channel to the coordinator: keepalive, limits, quick reconnects. Null credentials: plain.
+std::shared_ptr<grpc::Channel> MakeChannel(
+    const std::string& coordinator,
+    const std::shared_ptr<grpc::ChannelCredentials>& credentials = nullptr);
 
 }  // namespace tactus::agent

@@ -11,6 +11,7 @@
 #include "agent/daemon/memory_kills.h"
 #include "base/time.h"
 #include "cuda/nvml.h"
+#include "identity/credentials.h"
 
 namespace tactus::agent {
 
@@ -42,6 +43,8 @@ struct AgentFlags {
   std::string drain_deadline = "1m";
   std::string preemption_command{};
   bool allow_programs = false;
+  std::string tls_dir{};
+  bool insecure = false;
 };
 
 // What the host is, found by main.
@@ -76,11 +79,13 @@ struct AgentOptions {
   MemoryKillFiles memory_kill_files{};
   std::string preemption_command{};  // of PreemptionWatch; empty: none
   bool allow_programs = false;       // whoever may submit jobs runs what they like, as its user
-  Duration drain_deadline{};         // from the first signal to the end of its workers; 0: none
+  identity::Security security{};
+  Duration drain_deadline{};  // from the first signal to the end of its workers; 0: none
 };
 
-// Checks the flags against the host and fills in what follows from them: node from the host's name,
-// devices cpu:0, the device "gpus" as all of the host's GPUs, and for emulated speeds
+// Checks the flags against the host and fills in what follows from them: node from the certificate,
+// where there is one, which has to be that node's, else from the host's name, devices cpu:0, the
+// device "gpus" as all of the host's GPUs, and for emulated speeds
 //
 //   emulated_cpu_factor = 1.15 max(1, sum of speeds / cores)
 //
