@@ -137,6 +137,7 @@ Agent::Agent(runtime::ControlThread& control, metrics::AgentMetrics& metrics, Ag
              .acknowledged = [this] { OnBroughtUp(); },
              .has_workers =
                  [this] { return !workers_.empty() || !preparing_.empty() || !uploader_.idle(); },
+             .expelled = [this] { OnExpelled(); },
              .refused =
                  [this](const absl::Status& status) {
                    if (refused_) refused_(status);
@@ -226,6 +227,14 @@ void Agent::OnStopWorker(const tactus::agent::v1::StopWorker& request) {
   const auto running = workers_.find(id);
   if (running != workers_.end()) return running->second.worker->Stop(Grace(request.grace()));
   if (preparing_.contains(id)) GiveUpPreparing(id);
+}
+
+// Their jobs go on without them, and the sooner the others notice, the less is lost.
+void Agent::OnExpelled() {
+  runtime::Logger("agent")->error("node let in no more, its workers are ended node={} workers={}",
+                                  options_.node, workers_.size());
+  for (auto& [id, running] : workers_) running.worker->Stop(Duration(0));
+  while (!preparing_.empty()) GiveUpPreparing(preparing_.begin()->first);
 }
 
 void Agent::OnLookAtWorker(const tactus::agent::v1::LookAtWorker& request) {

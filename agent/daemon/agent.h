@@ -106,6 +106,7 @@ class Agent {
   void OnMessage(const tactus::agent::v1::ToAgent& message);
   void OnSetLogLevel(const std::string& level);
   void OnStopWorker(const tactus::agent::v1::StopWorker& request);
+  void OnExpelled();
   void OnLookAtWorker(const tactus::agent::v1::LookAtWorker& request);
   void StartWorker(const tactus::agent::v1::StartWorker& request);
   absl::Status TryStartWorker(const tactus::agent::v1::StartWorker& request);

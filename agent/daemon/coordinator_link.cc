@@ -23,6 +23,7 @@ namespace {
 constexpr Duration kHeartbeatMin = Seconds(0.05);
 constexpr Duration kHeartbeatMax = Seconds(60);
 constexpr char kVersionMismatch[] = "AGENT_VERSION_MISMATCH";
+constexpr char kExpelled[] = "EXPELLED";
 constexpr char kOtherCoordinator[] = "AGENT_OF_ANOTHER_COORDINATOR";
 
 Duration HeartbeatInterval(const Welcome& welcome) {
@@ -144,6 +145,7 @@ void CoordinatorLink::OnEnded(const absl::Status& status) {
     close_timer_.Cancel();
     return std::exchange(closed_, nullptr)();
   }
+  if (runtime::ReasonOf(status).reason == kExpelled) handlers_.expelled();
   // Workers outlive a coordinator of another version as they outlive one that is away.
   const bool mismatch = runtime::ReasonOf(status).reason == kVersionMismatch;
   if (mismatch && !HasWorkers()) return handlers_.refused(status);

@@ -49,6 +49,8 @@ class CoordinatorLink {
     std::function<void()> acknowledged = [] {};
     // Workers run or are about to, or something of theirs is still to be brought up.
     std::function<bool()> has_workers;
+    // The coordinator lets this node in no more: its workers are given up there.
+    std::function<void()> expelled = [] {};
     // Once, last: the coordinator does not work with this agent (its version is another), which has
     // no workers; it is not dialled again.
     std::function<void(const absl::Status& status)> refused;

@@ -214,7 +214,11 @@ absl::StatusOr<Principal> Gate::Judge(const identity::Certificate& certificate) 
   }
   // A connection may last longer than the certificate that opened it.
   const std::int64_t now = runtime::WallNow() / kSecond;
-  if (now >= certificate.end) return NotIdentified("certificate: that of " + name + " has expired");
+  if (now >= certificate.end) {
+    return runtime::WithReason(
+        absl::UnauthenticatedError("certificate: that of " + name + " has expired"),
+        {.reason = "CERTIFICATE_EXPIRED"});
+  }
   const std::shared_ptr<const Rules> rules = this->rules();
   if (rules->revocations.Has(certificate)) {
     return NotIdentified("certificate: that of " + name + " is revoked");

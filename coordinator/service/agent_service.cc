@@ -6,6 +6,7 @@
 
 #include "coordinator/service/calls.h"
 #include "coordinator/service/upload_call.h"
+#include "runtime/status.h"
 
 namespace tactus::service {
 namespace {
@@ -61,7 +62,7 @@ class SessionCall final
     }
     // An agent says something every few seconds, or is given up.
     const absl::Status still = visit().Still();
-    if (!still.ok()) return Expel(still);
+    if (!still.ok()) return IsExpired(still) ? Leave(still) : Expel(still);
     if (opened_) {
       return core_.sessions().Receive(this, read_, [self = shared_from_this()] { self->ReadOn(); });
     }
@@ -76,11 +77,22 @@ class SessionCall final
     ReadOn();
   }
 
-  // Not let in any more: its node is lost at once, so that jobs go on without its workers, which
-  // the coordinator cannot tell anything.
-  void Expel(const absl::Status& why) {
-    core_.sessions().Expel(this, std::string(why.message()));
+  static bool IsExpired(const absl::Status& status) {
+    return runtime::ReasonOf(status).reason == "CERTIFICATE_EXPIRED";
+  }
+
+  // As one that is away: it may come back with another certificate, and its workers train on.
+  void Leave(const absl::Status& why) {
+    core_.sessions().Closed(this);
     Close(why);
+  }
+
+  // Not let in any more: its node is lost at once, so that jobs go on without its workers. The
+  // agent is told to end them; whether it does or not, their groups are formed anew without them.
+  void Expel(const absl::Status& why) {
+    if (!opened_) return Close(why);
+    core_.sessions().Expel(this, std::string(why.message()));
+    Close(runtime::WithReason(why, {.reason = "EXPELLED"}));
   }
 
   void ReadOn() {

@@ -1,5 +1,7 @@
 #include "coordinator/service/door.h"
 
+#include <grpc/grpc_security_constants.h>
+
 #include <utility>
 
 #include "coordinator/access/method_rules.h"
@@ -8,8 +10,15 @@
 namespace tactus::service {
 namespace {
 
-// The channel of the status page within this process has no transport that somebody could dial.
-constexpr char kInProcess[] = "inproc";
+// Of the status page's channel, which has no transport that somebody could dial: whoever comes by
+// the listener has shaken hands, and has an address.
+bool IsInProcess(const grpc::CallbackServerContext& context, const std::string& peer) {
+  const bool dialled = peer.starts_with("ipv4:") || peer.starts_with("ipv6:") ||
+                       peer.starts_with("unix:") || peer.starts_with("unix-abstract:");
+  return !dialled && context.auth_context()
+                         ->FindPropertyValues(GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME)
+                         .empty();
+}
 
 bool IsRefusal(const absl::Status& status) {
   return absl::IsPermissionDenied(status) || absl::IsUnauthenticated(status);
@@ -61,7 +70,7 @@ void Visit::Identify(grpc::CallbackServerContext* context) const {
   }
   state.path = access::PathOf(method);
   const std::string pem = access::CertificateOf(*context->auth_context());
-  if (pem.empty() && state.peer == kInProcess) {
+  if (pem.empty() && IsInProcess(*context, state.peer)) {
     state.who = {.kind = access::Principal::Kind::kPage, .role = v1::ROLE_VIEWER};
   } else {
     absl::StatusOr<access::Principal> who = gate->Identify(pem);
