@@ -88,7 +88,8 @@ class ShapedCluster(Cluster):
         node = f"h{host}"
         self._start(node, [self.shaped, "exec", str(host), "--", BIN / "tactus-agent", "--coordinator", self.address,
                            "--node", node, "--devices", "cpu:0", "--address", f"10.99.0.{host + 1}", "--state-dir",
-                           self.folder / node, "--metrics-listen", "127.0.0.1:0", "--drain-deadline", "0"])
+                           self.folder / node, "--metrics-listen", "127.0.0.1:0", "--drain-deadline", "0",
+                           *self.security(node, self.address)])
 
     def stop(self):
         super().stop()

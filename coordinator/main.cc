@@ -3,6 +3,7 @@
 #include <grpc/support/log.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -79,6 +80,17 @@ void Declare(CLI::App& app, Arguments& arguments) {
                  "Folder of the database and the results")
       ->envname("TACTUS_STATE_DIR")
       ->capture_default_str();
+  app.add_option("--tls-dir", arguments.server.security.tls_dir,
+                 "Folder with ca.pem, cert.pem and key.pem, as tactus admin issue --coordinator "
+                 "writes them: everybody who calls is asked for a certificate")
+      ->envname("TACTUS_COORDINATOR_TLS_DIR");
+  app.add_option("--policy", arguments.server.policy_file,
+                 "File that says who has which role, with --tls-dir; without it all nodes are "
+                 "nodes, all users submitters, and the user admin an admin")
+      ->envname("TACTUS_POLICY");
+  app.add_flag("--insecure", arguments.server.security.insecure,
+               "Plain, without identities, though the address is not loopback")
+      ->envname("TACTUS_COORDINATOR_INSECURE");
   app.add_option("--metrics-listen", arguments.server.metrics_listen,
                  "Address of the status page and /metrics, host:port, or off")
       ->envname("TACTUS_METRICS_LISTEN")
@@ -147,12 +159,14 @@ int Serve(const Arguments& arguments, const sigset_t& signals,
   const auto log = runtime::Logger("main");
   const service::ServerOptions& options = arguments.server;
   log->info(
-      "starting version={} listen={} state_dir={} metrics_listen={} tape_bytes={} retain_jobs={} "
+      "starting version={} listen={} tls_dir={} insecure={} policy={} state_dir={} "
+      "metrics_listen={} tape_bytes={} retain_jobs={} "
       "retain_bytes={} backup_every={} backup_dir={} backup_keep={} log_level={}",
-      TACTUS_VERSION, options.listen, runtime::Quoted(options.state_dir), options.metrics_listen,
-      options.tape_bytes, runtime::FormatDuration(options.retain_jobs), options.retain_bytes,
-      arguments.backup_every, runtime::Quoted(options.backup.folder), options.backup.keep,
-      arguments.daemon.logging.level);
+      TACTUS_VERSION, options.listen, runtime::Quoted(options.security.tls_dir),
+      options.security.insecure, runtime::Quoted(options.policy_file),
+      runtime::Quoted(options.state_dir), options.metrics_listen, options.tape_bytes,
+      runtime::FormatDuration(options.retain_jobs), options.retain_bytes, arguments.backup_every,
+      runtime::Quoted(options.backup.folder), options.backup.keep, arguments.daemon.logging.level);
   auto server = service::Server::Open(options);
   if (!server.ok()) {
     const bool damaged = absl::IsDataLoss(server.status());
@@ -216,6 +230,7 @@ absl::Status Complete(Arguments& arguments) {
 }
 
 int Main(int argc, char** argv) {
+  ::umask(0077);  // all that it writes is its user's alone
   Arguments arguments;
   arguments.retain_jobs = runtime::FormatDuration(arguments.server.retain_jobs);
   arguments.server.state_dir = runtime::FoldersFromEnvironment().state + "/coordinator";

@@ -1,5 +1,6 @@
 #include "runtime/host_port.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace tactus::runtime {
@@ -20,6 +21,13 @@ std::optional<HostPort> ParseHostPort(std::string_view text) {
     return std::nullopt;
   }
   return address;
+}
+
+bool IsLoopback(std::string_view host) {
+  if (host == "localhost" || host == "::1") return true;
+  // 127.example.org is somebody's name.
+  return host.starts_with("127.") &&
+         std::ranges::all_of(host, [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
 }
 
 std::string FormatHostPort(const HostPort& address) {

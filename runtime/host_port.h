@@ -20,6 +20,10 @@ struct HostPort {
 // whether port 0 has a meaning, is for the caller. Nothing for anything else.
 std::optional<HostPort> ParseHostPort(std::string_view text);
 
+// True for "localhost", 127.x.x.x and ::1: nobody on another machine is meant. Names are not looked
+// up.
+bool IsLoopback(std::string_view host);
+
 // What ParseHostPort reads: a host with colons stands in brackets.
 std::string FormatHostPort(const HostPort& address);
 

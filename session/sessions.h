@@ -163,6 +163,17 @@ class Sessions {
     Pump(*session);
   }
 
+  // Who is at the other end of the stream is not heard any more, whatever it says, and its node's
+  // workers are given up. The caller closes the stream.
+  void Expel(const Stream* stream, const std::string& reason) {
+    Session* const session = Find(stream);
+    if (session == nullptr) return;
+    streams_.erase(stream);
+    session->stream.reset();
+    session->busy = false;
+    End<job::NodeLost>(*session, reason);
+  }
+
   // The stream is gone. The session waits for another.
   void Closed(const Stream* stream) {
     Session* const session = Find(stream);

@@ -109,8 +109,17 @@ bool Coordinator::Tell(const job::Event& event) {
 void Coordinator::Hear(const std::shared_ptr<AgentStream>& stream, const FromAgent& message) {
   if (!up()) return End(*stream);
   if (message.hello) return Admit(stream, message);
-  const auto event_of = [&](const std::string&) -> std::optional<job::Event> {
-    return std::visit([](const auto& said) { return job::Event(said); }, *message.said);
+  // The daemon drops what an agent says of another node's worker. Agents here are honest: nothing
+  // of theirs may ever be taken for that.
+  const auto event_of = [&](const std::string& node) -> std::optional<job::Event> {
+    return std::visit(
+        [&](const auto& said) {
+          if constexpr (requires { said.worker; }) {
+            TACTUS_CHECK(!cluster_->RunsElsewhere(said.worker, node));
+          }
+          return job::Event(said);
+        },
+        *message.said);
   };
   sessions_->Receive(stream.get(),
                      {.sequence = message.sequence, .acknowledged = message.acknowledged},

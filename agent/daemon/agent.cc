@@ -113,18 +113,21 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Open(runtime::ControlThread& contr
   resolved.labels[protocol::kSandboxLabel] = (*box)->label();
   Logger("agent")->info("box opened sandbox={} reason={}", Quoted((*box)->label()),
                         Quoted((*box)->Explain()));
-  return std::unique_ptr<Agent>(new Agent(control, metrics, std::move(resolved), incarnation,
-                                          *std::move(lock), *std::move(box)));
+  auto credentials = identity::MakeChannelCredentials(options.security.tls_dir);
+  if (!credentials.ok()) return credentials.status();
+  return std::unique_ptr<Agent>(new Agent(
+      control, metrics, std::move(resolved), incarnation,
+      {.lock = *std::move(lock), .box = *std::move(box), .credentials = *std::move(credentials)}));
 }
 
 Agent::Agent(runtime::ControlThread& control, metrics::AgentMetrics& metrics, AgentOptions options,
-             std::uint64_t incarnation, runtime::LockFile lock, std::unique_ptr<WorkerBox> box)
+             std::uint64_t incarnation, Parts parts)
     : control_(control),
       metrics_(metrics),
       options_(std::move(options)),
-      lock_(std::move(lock)),
-      box_(std::move(box)),
-      channel_(MakeChannel(options_.coordinator)),
+      lock_(std::move(parts.lock)),
+      box_(std::move(parts.box)),
+      channel_(MakeChannel(options_.coordinator, parts.credentials)),
       blobs_(control, channel_, {.folder = options_.state_folder + "/blobs"}),
       job_folders_({.folder = options_.state_folder + "/jobs"}),
       uploader_(control, channel_, {.initial = Seconds(0.2), .max = Seconds(5)}),
@@ -151,6 +154,7 @@ Agent::Agent(runtime::ControlThread& control, metrics::AgentMetrics& metrics, Ag
              .acknowledged = [this] { OnBroughtUp(); },
              .has_workers =
                  [this] { return !workers_.empty() || !preparing_.empty() || !uploader_.idle(); },
+             .expelled = [this] { OnExpelled(); },
              .refused =
                  [this](const absl::Status& status) {
                    if (refused_) refused_(status);
@@ -241,6 +245,14 @@ void Agent::OnStopWorker(const tactus::agent::v1::StopWorker& request) {
   const auto running = workers_.find(id);
   if (running != workers_.end()) return running->second.worker->Stop(Grace(request.grace()));
   if (preparing_.contains(id)) GiveUpPreparing(id);
+}
+
+// Their jobs go on without them, and the sooner the others notice, the less is lost.
+void Agent::OnExpelled() {
+  runtime::Logger("agent")->error("node let in no more, its workers are ended node={} workers={}",
+                                  options_.node, workers_.size());
+  for (auto& [id, running] : workers_) running.worker->Stop(Duration(0));
+  while (!preparing_.empty()) GiveUpPreparing(preparing_.begin()->first);
 }
 
 void Agent::OnLookAtWorker(const tactus::agent::v1::LookAtWorker& request) {

@@ -79,8 +79,14 @@ class Agent {
   void Stop(Duration grace, std::function<void()> done);
 
  private:
+  // What was opened beforehand.
+  struct Parts {
+    runtime::LockFile lock;
+    std::unique_ptr<WorkerBox> box{};
+    std::shared_ptr<grpc::ChannelCredentials> credentials{};
+  };
   Agent(runtime::ControlThread& control, metrics::AgentMetrics& metrics, AgentOptions options,
-        std::uint64_t incarnation, runtime::LockFile lock, std::unique_ptr<WorkerBox> box);
+        std::uint64_t incarnation, Parts parts);
 
   // A worker that runs.
   struct Running {
@@ -104,6 +110,7 @@ class Agent {
   void OnMessage(const tactus::agent::v1::ToAgent& message);
   void OnSetLogLevel(const std::string& level);
   void OnStopWorker(const tactus::agent::v1::StopWorker& request);
+  void OnExpelled();
   void OnLookAtWorker(const tactus::agent::v1::LookAtWorker& request);
   void StartWorker(const tactus::agent::v1::StartWorker& request);
   absl::Status TryStartWorker(const tactus::agent::v1::StartWorker& request);

@@ -1,7 +1,6 @@
 #include "agent/daemon/coordinator_link.h"
 
 #include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
 #include <algorithm>
@@ -24,6 +23,7 @@ namespace {
 constexpr Duration kHeartbeatMin = Seconds(0.05);
 constexpr Duration kHeartbeatMax = Seconds(60);
 constexpr char kVersionMismatch[] = "AGENT_VERSION_MISMATCH";
+constexpr char kExpelled[] = "EXPELLED";
 constexpr char kOtherCoordinator[] = "AGENT_OF_ANOTHER_COORDINATOR";
 
 Duration HeartbeatInterval(const Welcome& welcome) {
@@ -34,7 +34,8 @@ Duration HeartbeatInterval(const Welcome& welcome) {
 
 }  // namespace
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& coordinator) {
+std::shared_ptr<grpc::Channel> MakeChannel(
+    const std::string& coordinator, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(
       64 << 20);  // what the coordinator may send: all endpoints of a group
@@ -44,7 +45,9 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& coordinator) {
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
-  return grpc::CreateCustomChannel(coordinator, grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel(
+      coordinator, credentials != nullptr ? credentials : grpc::InsecureChannelCredentials(),
+      arguments);
 }
 
 CoordinatorLink::CoordinatorLink(runtime::ControlThread& control, Options options,
@@ -142,6 +145,7 @@ void CoordinatorLink::OnEnded(const absl::Status& status) {
     close_timer_.Cancel();
     return std::exchange(closed_, nullptr)();
   }
+  if (runtime::ReasonOf(status).reason == kExpelled) handlers_.expelled();
   // Workers outlive a coordinator of another version as they outlive one that is away.
   const bool mismatch = runtime::ReasonOf(status).reason == kVersionMismatch;
   if (mismatch && !HasWorkers()) return handlers_.refused(status);

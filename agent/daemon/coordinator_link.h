@@ -3,6 +3,7 @@
 #pragma once
 
 #include <grpcpp/channel.h>
+#include <grpcpp/security/credentials.h>
 
 #include <cstdint>
 #include <functional>
@@ -48,6 +49,8 @@ class CoordinatorLink {
     std::function<void()> acknowledged = [] {};
     // Workers run or are about to, or something of theirs is still to be brought up.
     std::function<bool()> has_workers;
+    // The coordinator lets this node in no more: its workers are given up there.
+    std::function<void()> expelled = [] {};
     // Once, last: the coordinator does not work with this agent (its version is another), which has
     // no workers; it is not dialled again.
     std::function<void(const absl::Status& status)> refused;
@@ -102,7 +105,9 @@ class CoordinatorLink {
   std::function<void()> closed_;  // set by Close
 };
 
-// The channel to the coordinator: keepalive, limits, quick reconnects.
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& coordinator);
+// The channel to the coordinator: keepalive, limits, quick reconnects. Null credentials: plain.
+std::shared_ptr<grpc::Channel> MakeChannel(
+    const std::string& coordinator,
+    const std::shared_ptr<grpc::ChannelCredentials>& credentials = nullptr);
 
 }  // namespace tactus::agent

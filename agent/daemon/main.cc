@@ -118,7 +118,18 @@ std::vector<std::string> Environment() {
   return variables;
 }
 
-// Two variables say AGENT, because a coordinator on the same host needs others.
+// How it goes to the coordinator, which is asked who it is as well.
+void DeclareSecurity(CLI::App& app, Flags& flags) {
+  app.add_option("--tls-dir", flags.agent.tls_dir,
+                 "Folder with ca.pem, cert.pem and key.pem, as tactus admin issue --node writes "
+                 "them; the certificate says which node this is")
+      ->envname("TACTUS_AGENT_TLS_DIR");
+  app.add_flag("--insecure", flags.agent.insecure,
+               "Plain, without identities, though the address is not loopback")
+      ->envname("TACTUS_AGENT_INSECURE");
+}
+
+// Some variables say AGENT, because a coordinator on the same host needs others.
 void Declare(CLI::App& app, const tactus::agent::Host& host, Flags& flags) {
   flags.agent.state_folder = tactus::runtime::FoldersFromEnvironment().state + "/agent";
   flags.agent.worker_binary = WorkerProgram();
@@ -126,7 +137,8 @@ void Declare(CLI::App& app, const tactus::agent::Host& host, Flags& flags) {
                  "Where the coordinator listens, host:port")
       ->envname("TACTUS_COORDINATOR")
       ->required();
-  app.add_option("--node", flags.agent.node, "This node's name; default: the host's name")
+  app.add_option("--node", flags.agent.node,
+                 "This node's name; default: the certificate's, else the host's name")
       ->envname("TACTUS_NODE")
       ->default_str(host.name);
   app.add_option("--devices", flags.agent.devices,
@@ -142,6 +154,7 @@ void Declare(CLI::App& app, const tactus::agent::Host& host, Flags& flags) {
                  "CPU time at speed 1 is stretched by this, >= 1; 0: by speeds and cores")
       ->envname("TACTUS_EMULATED_CPU_FACTOR")
       ->capture_default_str();
+  DeclareSecurity(app, flags);
   app.add_option("--address", flags.agent.address, "This host's address towards other workers")
       ->envname("TACTUS_ADDRESS")
       ->capture_default_str();

@@ -49,6 +49,22 @@ absl::Status CheckNode(const std::string& node) {
   return absl::InvalidArgumentError("node: '" + node + "'; allowed are 1 to 63 of [a-z0-9-.]");
 }
 
+// The certificate says which node this is; a name that was given has to be that.
+absl::Status CheckCertificate(const AgentFlags& flags, AgentOptions& options) {
+  if (flags.tls_dir.empty()) return absl::OkStatus();
+  const absl::StatusOr<identity::Certificate> own = identity::CheckTlsFolder(flags.tls_dir);
+  if (!own.ok()) return own.status();
+  if (own->holder.kind != identity::Kind::kNode ||
+      (!flags.node.empty() && flags.node != own->holder.name)) {
+    return absl::InvalidArgumentError(
+        "tls-dir: " + flags.tls_dir + "/cert.pem: is that of " + ShortNameOf(own->holder) +
+        "; allowed is one of " +
+        (flags.node.empty() ? std::string("a node") : "node/" + flags.node));
+  }
+  options.node = own->holder.name;
+  return absl::OkStatus();
+}
+
 absl::Status WrongDevice(const std::string& name, const std::string& reason) {
   return absl::InvalidArgumentError("devices: '" + name + "': " + reason);
 }
@@ -247,7 +263,12 @@ absl::StatusOr<AgentOptions> Resolve(const AgentFlags& flags, const Host& host) 
   options.state_folder = flags.state_folder;
   options.worker_binary = flags.worker_binary;
   options.allow_programs = flags.allow_programs;
+  options.security = {.tls_dir = flags.tls_dir, .insecure = flags.insecure};
   absl::Status status = CheckAddress(options.coordinator);
+  if (status.ok()) {
+    status = identity::CheckExposure("coordinator", options.coordinator, options.security);
+  }
+  if (status.ok()) status = CheckCertificate(flags, options);
   if (status.ok()) status = CheckNode(options.node);
   if (status.ok()) status = CheckFiles(flags);
   if (!status.ok()) return status;
@@ -272,6 +293,9 @@ absl::StatusOr<AgentOptions> Resolve(const AgentFlags& flags, const Host& host) 
       {.home = host.home, .state_folders = host.state_folders, .memory_bytes = host.memory_bytes});
   if (!box.ok()) return box.status();
   options.box = *std::move(box);
+  if (options.box.on && !flags.tls_dir.empty()) {
+    options.box.private_places.push_back(flags.tls_dir);  // the node's key
+  }
   options.box.workers_max = kWorkersPerDeviceMax * options.devices.size();
   absl::StatusOr<TorchscriptRule> torchscript = ParseTorchscriptRule(flags.torchscript);
   if (!torchscript.ok()) return torchscript.status();

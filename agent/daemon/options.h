@@ -13,6 +13,7 @@
 #include "agent/daemon/torchscript_rule.h"
 #include "base/time.h"
 #include "cuda/nvml.h"
+#include "identity/credentials.h"
 
 namespace tactus::agent {
 
@@ -50,6 +51,8 @@ struct AgentFlags {
   BoxFlags box{};
   std::string torchscript = "any";
   std::vector<std::string> worker_env{};
+  std::string tls_dir{};
+  bool insecure = false;
 };
 
 // What the host is, found by main.
@@ -89,11 +92,13 @@ struct AgentOptions {
   box::BoxOptions box{};             // that workers run in, without the state folder
   TorchscriptRule torchscript{};     // which models it takes
   std::vector<std::string> worker_env{};  // what else of the environment workers have
+  identity::Security security{};
   Duration drain_deadline{};  // from the first signal to the end of its workers; 0: none
 };
 
-// Checks the flags against the host and fills in what follows from them: node from the host's name,
-// devices cpu:0, the device "gpus" as all of the host's GPUs, and for emulated speeds
+// Checks the flags against the host and fills in what follows from them: node from the certificate,
+// where there is one, which has to be that node's, else from the host's name, devices cpu:0, the
+// device "gpus" as all of the host's GPUs, and for emulated speeds
 //
 //   emulated_cpu_factor = 1.15 max(1, sum of speeds / cores)
 //

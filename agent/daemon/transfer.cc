@@ -26,7 +26,9 @@ void SetLimit(grpc::ClientContext& context, std::chrono::seconds limit) {
 }
 
 bool WorthTrying(const absl::Status& status, int failures) {
+  // A certificate that has run out is renewed in the end.
   if (runtime::IsRetryable(status) || runtime::RetryDelayOf(status)) return true;
+  if (absl::IsUnauthenticated(status)) return true;
   return !status.ok() && !IsPermanent(status) && failures < kAttemptsMax;
 }
 

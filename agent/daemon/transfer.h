@@ -17,8 +17,8 @@ namespace tactus::agent {
 void SetLimit(grpc::ClientContext& context, std::chrono::seconds limit);
 
 // True when a transfer that ended with `status`, after so many attempts without success, is to be
-// tried again: for ever while the coordinator is away or says when to try again, five times where
-// another attempt may end otherwise.
+// tried again: for ever while the coordinator is away, says when to try again or does not know who
+// this is, five times where another attempt may end otherwise.
 bool WorthTrying(const absl::Status& status, int failures);
 
 // How long to wait before that: as the backoff has it, and not less than the coordinator asks for.

@@ -20,14 +20,15 @@ constexpr std::size_t kRoundsAPage = 1000;
 constexpr int kPagesMax = 100'000;  // of a list, whatever a server says
 constexpr Duration kLongPoll = Seconds(30);
 
-std::shared_ptr<grpc::Channel> NewChannel(const std::string& server) {
+std::shared_ptr<grpc::Channel> NewChannel(
+    const std::string& server, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2'000);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // they are made here
-  return grpc::CreateCustomChannel(server, grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel(server, credentials, arguments);
 }
 
 std::string SecondsText(Duration span) {
@@ -80,8 +81,18 @@ Request Named(const std::string& name) {
 
 }  // namespace
 
-Client::Client(const ClientOptions& options) : Client(options, NewChannel(options.server)) {
+Client::Client(const ClientOptions& options)
+    : Client(options, NewChannel(options.server, grpc::InsecureChannelCredentials())) {
   TACTUS_CHECK(options.Validate().ok());
+}
+
+absl::StatusOr<std::unique_ptr<Client>> Client::Dial(const ClientOptions& options) {
+  TACTUS_CHECK(options.Validate().ok());
+  const absl::Status exposure = identity::CheckExposure("server", options.server, options.security);
+  if (!exposure.ok()) return exposure;
+  auto credentials = identity::MakeChannelCredentials(options.security.tls_dir);
+  if (!credentials.ok()) return credentials.status();
+  return std::unique_ptr<Client>(new Client(options, NewChannel(options.server, *credentials)));
 }
 
 Client::Client(const ClientOptions& options, const std::shared_ptr<grpc::Channel>& channel)

@@ -43,8 +43,12 @@ struct Arrived;  // of a transfer; transfers.cc
 // Unavailable, nobody answers; DeadlineExceeded.
 class Client {
  public:
-  // Requires: `options` are valid.
+  // Plain, whatever options.security says. Requires: `options` are valid.
   explicit Client(const ClientOptions& options);
+
+  // As options.security says. Requires: `options` are valid. Errors: InvalidArgument, the address
+  // is not loopback and nobody said how to go there; of identity::MakeChannelCredentials.
+  static absl::StatusOr<std::unique_ptr<Client>> Dial(const ClientOptions& options);
 
   // From now on `cancellation` ends unary calls as well, which return Cancelled then. It outlives
   // the client or is taken back with null. Not while a call is made.

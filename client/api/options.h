@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "base/time.h"
+#include "identity/credentials.h"
 #include "runtime/retry.h"
 
 namespace tactus::api {
@@ -17,6 +18,7 @@ bool IsHostPort(const std::string& address);
 
 struct ClientOptions {
   std::string server = kServerDefault;  // host:port
+  identity::Security security{};        // of Client::Dial
   // Of each unary call, its repetitions included; > 0. Uploads and backups get a second a MiB more,
   // integrity checks stream_max.
   Duration request_timeout = Seconds(10);

@@ -66,10 +66,18 @@ ExitCode Answer(const std::vector<std::string>& words, const Surroundings& surro
   if (verb.need() == Need::kSettings) return verb.Run(means);
   const auto timeout = runtime::ParseDuration(settings->request_timeout.value);
   if (!timeout.ok()) return ReportError(timeout.status(), screen);
-  api::Client client({.server = settings->server.value, .request_timeout = *timeout});
-  means.client = &client;
+  const absl::StatusOr<std::unique_ptr<api::Client>> client =
+      api::Client::Dial({.server = settings->server.value,
+                         .security = {.tls_dir = settings->tls_dir.value,
+                                      .insecure = settings->insecure.value == kYes},
+                         .request_timeout = *timeout});
+  if (!client.ok()) {
+    ReportError(client.status(), screen);
+    return ExitCode::kUsage;
+  }
+  means.client = client->get();
   const ExitCode code = verb.Run(means);
-  if (code == ExitCode::kNotFound && !parsed.job.empty()) SuggestJob(parsed.job, client, screen);
+  if (code == ExitCode::kNotFound && !parsed.job.empty()) SuggestJob(parsed.job, **client, screen);
   return code;
 }
 

@@ -49,6 +49,12 @@ constexpr Example kExamples[] = {
     {"tactus admin backup tactus.db"},
     {"tactus admin log-level debug --node node-3", "until that agent is started again"},
     {"tactus admin integrity-check"},
+    {"tactus admin init-ca --out ca"},
+    {"tactus admin issue --coordinator --ca ca --out coordinator-tls"},
+    {"tactus admin issue --node gpu-7 --ca ca --out gpu-7-tls"},
+    {"tactus admin issue --user alice --ca ca --out alice-tls"},
+    {"tactus admin revoke --node gpu-7 --in /etc/tactus/tls", "on the coordinator's machine"},
+    {"tactus admin audit --state-dir /var/lib/tactus --verify"},
     {"tactus chaos shakespeare-1 --for 5m --every 30s --i-know-that-it-kills",
      "on a machine with workers"},
     {"tactus chaos shakespeare-1 --stop 10s --i-know-that-it-kills", "stopped, not killed"},
@@ -70,11 +76,13 @@ constexpr Example kExamples[] = {
 std::span<const Example> AllExamples() { return kExamples; }
 
 std::string ExamplesOf(const std::string& words) {
+  constexpr std::size_t kRowsMax = 3;
   const std::string begin = "tactus " + words + " ";
   std::vector<std::vector<std::string>> rows;
   for (const Example& example : kExamples) {
     const std::string line = example.line;
     if (!(line + " ").starts_with(begin)) continue;
+    if (rows.size() == kRowsMax) break;  // of a group of many verbs, the first
     const std::string note = example.note;
     rows.push_back({line, note.empty() ? "" : "# " + note});
   }

@@ -1,5 +1,7 @@
 // The program `tactus`.
 
+#include <grpc/support/log.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -23,7 +25,9 @@ Surroundings FindSurroundings() {
   return {.settings = {.server = Variable("TACTUS_SERVER"),
                        .context = Variable("TACTUS_CONTEXT"),
                        .request_timeout = Variable("TACTUS_REQUEST_TIMEOUT"),
-                       .output = Variable("TACTUS_OUTPUT")},
+                       .output = Variable("TACTUS_OUTPUT"),
+                       .tls_dir = Variable("TACTUS_TLS_DIR"),
+                       .insecure = Variable("TACTUS_INSECURE")},
           .no_color = !Variable("NO_COLOR").empty(),
           .dumb_terminal = Variable("TERM") == "dumb",
           .folders = runtime::FoldersFromEnvironment(),
@@ -32,6 +36,8 @@ Surroundings FindSurroundings() {
 }
 
 ExitCode Main(const std::vector<std::string>& words) {
+  // What is wrong with a connection comes back with the call, in our words.
+  gpr_set_log_function([](gpr_log_func_args*) {});
   const Surroundings surroundings = FindSurroundings();
   const Screen screen({.no_color = surroundings.no_color, .dumb = surroundings.dumb_terminal});
   return screen.AfterAll(Answer(words, surroundings, screen));

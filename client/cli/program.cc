@@ -14,26 +14,28 @@ using MakeVerb = std::unique_ptr<Verb>();
 MakeVerb MakeRun, MakeDemo, MakeSimulate, MakeReplay, MakeSubmit, MakeGet, MakeDescribe,
     MakeExplain, MakeWatch, MakeWait, MakeLogs, MakeUpdate, MakeRevert, MakeCancel, MakeDelete,
     MakePause, MakeResume, MakeDownload, MakeTop, MakePlot, MakeTrace, MakeCordon, MakeDrain,
-    MakeUncordon, MakeBackup, MakeLogLevel, MakeIntegrityCheck, MakeChaos, MakeDoctor, MakeClean,
-    MakeConfig, MakeCompletion, MakeMan, MakeVersion;
+    MakeUncordon, MakeBackup, MakeLogLevel, MakeIntegrityCheck, MakeInitAuthority, MakeIssue,
+    MakeRevoke, MakeAudit, MakeChaos, MakeDoctor, MakeClean, MakeConfig, MakeCompletion, MakeMan,
+    MakeVersion;
 
 namespace {
 
 // In the order of --help.
 constexpr MakeVerb* kVerbs[] = {
-    MakeRun,      MakeDemo,           MakeSimulate, MakeReplay,   MakeSubmit,
-    MakeGet,      MakeDescribe,       MakeExplain,  MakeWatch,    MakeWait,
-    MakeLogs,     MakeUpdate,         MakeRevert,   MakeCancel,   MakeDelete,
-    MakePause,    MakeResume,         MakeDownload, MakeTop,      MakePlot,
-    MakeTrace,    MakeCordon,         MakeDrain,    MakeUncordon, MakeBackup,
-    MakeLogLevel, MakeIntegrityCheck, MakeChaos,    MakeDoctor,   MakeClean,
-    MakeConfig,   MakeCompletion,     MakeMan,      MakeVersion};
+    MakeRun,      MakeDemo,     MakeSimulate,       MakeReplay,        MakeSubmit, MakeGet,
+    MakeDescribe, MakeExplain,  MakeWatch,          MakeWait,          MakeLogs,   MakeUpdate,
+    MakeRevert,   MakeCancel,   MakeDelete,         MakePause,         MakeResume, MakeDownload,
+    MakeTop,      MakePlot,     MakeTrace,          MakeCordon,        MakeDrain,  MakeUncordon,
+    MakeBackup,   MakeLogLevel, MakeIntegrityCheck, MakeInitAuthority, MakeIssue,  MakeRevoke,
+    MakeAudit,    MakeChaos,    MakeDoctor,         MakeClean,         MakeConfig, MakeCompletion,
+    MakeMan,      MakeVersion};
 
 std::string Footer() {
   return ExitCodesHelp() +
          "Settings, the strongest first:\n"
-         "  flag, environment (TACTUS_SERVER, TACTUS_CONTEXT, TACTUS_REQUEST_TIMEOUT,\n"
-         "  TACTUS_OUTPUT, NO_COLOR), ~/.config/tactus/config.yaml, default; see tactus config "
+         "  flag, environment (TACTUS_SERVER, TACTUS_CONTEXT, TACTUS_TLS_DIR,\n"
+         "  TACTUS_INSECURE, TACTUS_REQUEST_TIMEOUT, TACTUS_OUTPUT, NO_COLOR), "
+         "~/.config/tactus/config.yaml, default; see tactus config "
          "show\n";
 }
 
@@ -62,6 +64,12 @@ Program::Program() : app("Trains models on unequal GPUs.", "tactus") {
   app.add_option("--context", flags.context,
                  "The coordinator of this name in the configuration file's contexts")
       ->excludes(server);
+  app.add_option("--tls-dir", flags.tls_dir,
+                 "Folder with ca.pem, cert.pem and key.pem, as tactus admin issue --user writes "
+                 "them. Else TACTUS_TLS_DIR, else the key tls_dir of the context or the file");
+  app.add_flag_callback(
+      "--insecure", [this] { flags.insecure = kYes; },
+      "Plain, without identities, though the address is not loopback");
   app.add_option("--request-timeout", flags.request_timeout,
                  "How long one call may take, such as 10s (the default)")
       ->check(DurationText());

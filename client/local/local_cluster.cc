@@ -47,7 +47,8 @@ absl::Status LocalCluster::StartCoordinator() {
       {.program = options_.binary_folder + "/tactus-coordinator",
        .arguments = {"--listen", "127.0.0.1:0", "--state-dir", folder + "/coordinator",
                      "--metrics-listen", "127.0.0.1:0", "--address-file", folder + "/address",
-                     "--parent-death-signal"},
+                     // Whatever the environment has for a coordinator of other machines.
+                     "--tls-dir", "", "--policy", "", "--parent-death-signal"},
        .log_path = folder + "/coordinator.log"});
   if (!child.ok()) return child.status();
   coordinator_.emplace(*std::move(child));
@@ -73,6 +74,8 @@ absl::Status LocalCluster::StartAgent() {
                                         folder + "/agent",
                                         "--metrics-listen",
                                         "127.0.0.1:0",
+                                        "--tls-dir",
+                                        "",
                                         "--drain-deadline",
                                         "0",
                                         "--parent-death-signal"};

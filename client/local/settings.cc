@@ -26,6 +26,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr char kDefault[] = "default";
+
 const std::vector<std::string> kFormats = {"table", "wide", "json", "yaml", "name"};
 
 struct ConfigFile {
@@ -50,16 +52,22 @@ absl::StatusOr<ConfigFile> ReadConfig(const std::string& path) {
   config.given = {.server = message.server(),
                   .context = message.context(),
                   .request_timeout = message.request_timeout(),
-                  .output = message.output()};
+                  .output = message.output(),
+                  .tls_dir = message.tls_dir(),
+                  .insecure = message.insecure() ? kYes : ""};
   if (message.contexts().empty()) return config;
   for (const YamlEntry& entry : FindYamlKey(document.root, "contexts")->entries) {  // in order
-    const std::string& server = message.contexts().at(entry.key).server();
+    const cli::v1::Context& context = message.contexts().at(entry.key);
+    const std::string& server = context.server();
     if (server.empty()) {
       return absl::InvalidArgumentError(path + ": contexts." + entry.key +
                                         ".server: is missing; give HOST:PORT (line " +
                                         std::to_string(entry.line) + ")");
     }
-    config.contexts.push_back({.name = entry.key, .server = server});
+    config.contexts.push_back({.name = entry.key,
+                               .server = server,
+                               .tls_dir = context.tls_dir(),
+                               .insecure = context.insecure()});
   }
   return config;
 }
@@ -125,7 +133,32 @@ absl::Status ResolveServer(const SettingSources& sources, const ConfigFile& conf
   }
   if (!config.given.context.empty()) return use_context({config.given.context, file});
   if (!config.given.server.empty()) return use({config.given.server, file});
-  return use({api::kServerDefault, "default"});
+  return use({api::kServerDefault, kDefault});
+}
+
+// Of the context, if the server is its; of the file, if the server is that or the default; else
+// neither is meant.
+void ResolveSecurity(const SettingSources& sources, const ConfigFile& config, Settings* settings) {
+  const Context* const context = FindContext(config.contexts, settings->context.value);
+  const std::string file = "file " + sources.config_path;
+  const bool of_file = settings->server.source == file || settings->server.source == kDefault;
+  Setting tls_dir;
+  Setting insecure;
+  if (context != nullptr) {
+    tls_dir = {.value = context->tls_dir, .source = "context " + context->name};
+    insecure = {.value = context->insecure ? kYes : "", .source = "context " + context->name};
+  } else if (of_file) {
+    tls_dir = {.value = config.given.tls_dir, .source = file};
+    insecure = {.value = config.given.insecure, .source = file};
+  }
+  settings->tls_dir = Strongest({{sources.flags.tls_dir, "flag --tls-dir"},
+                                 {sources.environment.tls_dir, "environment TACTUS_TLS_DIR"},
+                                 tls_dir});
+  settings->insecure = Strongest({{sources.flags.insecure, "flag --insecure"},
+                                  {sources.environment.insecure, "environment TACTUS_INSECURE"},
+                                  insecure});
+  if (settings->tls_dir.value.empty()) settings->tls_dir.source = kDefault;
+  if (settings->insecure.value.empty()) settings->insecure.source = kDefault;
 }
 
 nlohmann::json ToJson(const Setting& setting) {
@@ -135,6 +168,8 @@ nlohmann::json ToJson(const Setting& setting) {
 std::vector<std::pair<std::string, const Setting*>> All(const Settings& settings) {
   return {{"server", &settings.server},
           {"context", &settings.context},
+          {"tls_dir", &settings.tls_dir},
+          {"insecure", &settings.insecure},
           {"request_timeout", &settings.request_timeout},
           {"output", &settings.output},
           {"colour", &settings.colour}};
@@ -180,6 +215,11 @@ absl::StatusOr<Settings> ResolveSettings(const SettingSources& sources) {
   settings.context.source = "default";
   if (const absl::Status status = ResolveServer(sources, *config, &settings); !status.ok()) {
     return status;
+  }
+  ResolveSecurity(sources, *config, &settings);
+  if (!settings.insecure.value.empty() && settings.insecure.value != kYes) {
+    return absl::InvalidArgumentError(settings.insecure.source + ": insecure: found \"" +
+                                      Printable(settings.insecure.value) + "\", allowed is true");
   }
   const std::string file = "file " + sources.config_path;
   settings.request_timeout =

@@ -2,11 +2,13 @@
 // the file config.yaml, defaults.
 //
 //   server: HOST:PORT            # without a context
+//   tls_dir: DIR                 # likewise
+//   insecure: true               # likewise: plain, though the address is not loopback
 //   request_timeout: 10s
 //   output: table                # of tactus get
 //   context: NAME                # the one in use
 //   contexts:
-//     NAME: {server: HOST:PORT}
+//     NAME: {server: HOST:PORT, tls_dir: DIR}
 
 #pragma once
 
@@ -26,7 +28,12 @@ struct GivenSettings {
   std::string context{};
   std::string request_timeout{};
   std::string output{};
+  std::string tls_dir{};
+  std::string insecure{};  // kYes, or another value of a variable, which is an error
 };
+
+// What a setting is that is on.
+inline constexpr const char* kYes = "true";
 
 struct SettingSources {
   GivenSettings flags{};
@@ -42,11 +49,15 @@ struct Setting {
 struct Context {
   std::string name{};
   std::string server{};
+  std::string tls_dir{};
+  bool insecure = false;
 };
 
 struct Settings {
   Setting server{};
-  Setting context{};  // value empty: none is in use
+  Setting context{};   // value empty: none is in use
+  Setting tls_dir{};   // value empty: plain
+  Setting insecure{};  // value kYes or empty
   Setting request_timeout{};
   Setting output{};
   Setting colour{};  // "auto" or "never"; set by main
@@ -55,7 +66,8 @@ struct Settings {
 };
 
 // The strongest of each value. For the server: --server, --context, TACTUS_SERVER, TACTUS_CONTEXT,
-// the file's context, the file's server, the default. Errors: InvalidArgument, naming the source:
+// the file's context, the file's server, the default. How to go there: flag, environment, then what
+// stands beside the server, if that is the file's. Errors: InvalidArgument, naming the source:
 // an address is not host:port, a context is not in the file, a duration or a format is none, the
 // file is not YAML or has another key.
 absl::StatusOr<Settings> ResolveSettings(const SettingSources& sources);

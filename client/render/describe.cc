@@ -43,6 +43,7 @@ std::string IdentityText(const v1::Job& job) {
                {"etag", Printable(job.etag())},
                {"workers wanted", WorkersText(job.spec().workers())},
                {"updated", FormatLocalTime(job.update_time())}};
+  if (!job.owner().empty()) rows.push_back({"owner", Printable(job.owner())});
   if (job.checkpoint_rounds() > 0) {
     rows.push_back({"checkpoint", CheckpointText(job)});
   }

@@ -35,7 +35,9 @@ Actions Cluster::Restore(JobRecord record, Instant now) {
   // Before it is taken up: it may be over at once, with exits of its workers still to come.
   if (record.state == JobState::kRunning || record.state == JobState::kStopping ||
       record.state == JobState::kSuspending) {
-    for (const MemberRecord& member : record.members) routes_[member.worker] = record.id;
+    for (const MemberRecord& member : record.members) {
+      routes_[member.worker] = {.job = record.id, .node = member.node};
+    }
   }
   const auto memory = memories_.extract(record.id);
   JobController& job = Add(std::move(record));
@@ -63,6 +65,14 @@ const JobRecord* Cluster::Find(JobId job) const {
   const auto found = jobs_.find(job);
   if (found == jobs_.end() || IsFinal(found->second->record().state)) return nullptr;
   return &found->second->record();
+}
+
+bool Cluster::RunsElsewhere(WorkerId worker, const std::string& node) const {
+  const auto route = routes_.find(worker);
+  if (route != routes_.end()) return route->second.node != node;
+  const auto known = membership_.nodes().find(node);
+  const bool here = known != membership_.nodes().end() && known->second.strays.contains(worker);
+  return !here && membership_.IsStray(worker);
 }
 
 std::string Cluster::WhyNotReverted(JobId job, const policies::Decision& decision) const {
@@ -268,7 +278,7 @@ JobController* Cluster::JobOf(JobId job) {
 
 JobController* Cluster::JobOf(WorkerId worker) {
   const auto route = routes_.find(worker);
-  return route == routes_.end() ? nullptr : JobOf(route->second);
+  return route == routes_.end() ? nullptr : JobOf(route->second.job);
 }
 
 JobController& Cluster::Add(JobRecord record) {
@@ -303,7 +313,7 @@ void Cluster::FileActive() {
 // The job's workers.
 void Cluster::Forget(JobId job) {
   membership_.Release(job);
-  std::erase_if(routes_, [job](const auto& route) { return route.second == job; });
+  std::erase_if(routes_, [job](const auto& route) { return route.second.job == job; });
 }
 
 void Cluster::Admit(Turn turn) {
@@ -363,7 +373,7 @@ std::vector<MemberRecord> Cluster::Employ(const Schedule::Grant& grant) {
   const std::vector<WorkerId> workers = NewWorkers(record, members.size());
   for (std::size_t i = 0; i < members.size(); ++i) {
     members[i].worker = workers[i];
-    routes_[workers[i]] = record.id;
+    routes_[workers[i]] = {.job = record.id, .node = members[i].node};
     membership_.Hold(members[i], record.id, record.name);
   }
   return members;

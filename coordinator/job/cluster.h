@@ -54,6 +54,9 @@ class Cluster {
   const Membership& membership() const { return membership_; }
   // A job with workers on the node that are not known to be gone, by resource id; empty: none.
   std::string JobOn(const std::string& node) const;
+  // Whether another node than this was given the worker, or is known to have it. One that nobody
+  // knows is nowhere else.
+  bool RunsElsewhere(WorkerId worker, const std::string& node) const;
   // As JobController has them. Requires: Find(job).
   std::string WhyNotReverted(JobId job, const policies::Decision& decision) const;
   std::optional<policies::MeasuredGroup> Measured(JobId job) const;
@@ -103,8 +106,13 @@ class Cluster {
   Membership membership_;
   Priors priors_;
   std::map<JobId, std::unique_ptr<JobController>> jobs_;
-  Admission admission_;                    // of jobs_
-  std::map<WorkerId, JobId> routes_;       // workers of jobs_, until their job is dropped
+  Admission admission_;  // of jobs_
+  // Of workers of jobs_, until their job is dropped.
+  struct Route {
+    JobId job{};
+    std::string node{};
+  };
+  std::map<WorkerId, Route> routes_;
   std::optional<Instant> wake_;            // asked for and not come yet
   std::map<JobId, std::string> memories_;  // of jobs that are to be restored
 };

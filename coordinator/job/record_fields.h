@@ -231,6 +231,7 @@ void Fields(auto& archive, Of<JobRecord> auto& record) {
   archive("uid", record.uid);
   archive("request_id", record.request_id);
   archive("from", record.from);
+  archive("owner", record.owner);
   archive("spec", record.spec);
   archive("settings", record.settings);
   archive("labels", record.labels);

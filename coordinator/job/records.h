@@ -287,6 +287,7 @@ struct JobRecord {
   std::string uid{};
   std::string request_id{};  // empty: none
   std::string from{};        // name of the job that it began from; empty: none
+  std::string owner{};       // who may change it beside admins, "user/alice"; empty: nobody
   std::string spec{};        // the serialized specification, unread by the controller
   JobSettings settings{};    // derived from spec
   std::map<std::string, std::string> labels{};

@@ -55,4 +55,18 @@ bool MayBring(const JobRecord& record, WorkerId worker, const ArtifactRecord& ar
          });
 }
 
+std::string MakerNode(const JobRecord& record, WorkerId worker, const ArtifactRecord& artifact) {
+  if (!record.members.empty()) {
+    const MemberRecord& leader = record.members.front();
+    if (worker == WorkerId{} || worker == leader.worker) return leader.node;
+  }
+  if (worker == WorkerId{} || !IsSnapshot(artifact)) return "";
+  for (const GroupRecord& group : record.groups) {
+    if (!group.members.empty() && group.members.front().worker == worker) {
+      return group.members.front().node;
+    }
+  }
+  return "";
+}
+
 }  // namespace tactus::job

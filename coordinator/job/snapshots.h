@@ -24,4 +24,9 @@ void KeepSnapshot(JobRecord& record, const ArtifactRecord& snapshot);
 // for as long as the record knows the group. worker: 0 where its agent did not say.
 bool MayBring(const JobRecord& record, WorkerId worker, const ArtifactRecord& artifact);
 
+// Where the worker runs, or ran, that made a file of the job's: rank 0 of the present group, of a
+// snapshot also that of a former one. Worker 0, of an agent that does not say whose file it is,
+// stands for the present rank 0. Empty: nobody is or was that.
+std::string MakerNode(const JobRecord& record, WorkerId worker, const ArtifactRecord& artifact);
+
 }  // namespace tactus::job

@@ -8,26 +8,6 @@
 #include "runtime/status.h"
 
 namespace tactus::service {
-namespace {
-
-absl::Status Admitted(const std::string& peer) {
-  if (IsLocal(peer)) return absl::OkStatus();
-  return runtime::WithReason(
-      absl::PermissionDeniedError("admin: found a call from " + peer +
-                                  ", allowed are calls from the coordinator's own machine"),
-      {.reason = "NOT_LOCAL"});
-}
-
-}  // namespace
-
-bool IsLocal(const std::string& peer) {
-  // gRPC writes the brackets of IPv6 as they are or percent-encoded, as its version has it;
-  // ::ffff:127. is IPv4 on a socket of both families.
-  return peer.starts_with("ipv4:127.") || peer.starts_with("unix:") ||
-         peer.starts_with("unix-abstract:") || peer.starts_with("ipv6:[::1]") ||
-         peer.starts_with("ipv6:%5B::1%5D") || peer.starts_with("ipv6:[::ffff:127.") ||
-         peer.starts_with("ipv6:%5B::ffff:127.");
-}
 
 absl::Status AdminService::UnderWay() {
   return runtime::WithReason(
@@ -37,19 +17,14 @@ absl::Status AdminService::UnderWay() {
 
 grpc::ServerWriteReactor<v1::BackupChunk>* AdminService::Backup(
     grpc::CallbackServerContext* context, const v1::BackupRequest*) {
-  return StartBackup(around_, context, Admitted(context->peer()));
+  return StartBackup(around_, context);
 }
 
 grpc::ServerUnaryReactor* AdminService::CheckIntegrity(grpc::CallbackServerContext* context,
                                                        const v1::CheckIntegrityRequest*,
                                                        v1::CheckIntegrityResponse* response) {
-  const UnaryCall call(context, around_.metrics, "Admin/CheckIntegrity");
+  const UnaryCall call(context, around_.door, "Admin/CheckIntegrity");
   if (!call.Admit()) return call.reactor();
-  const absl::Status admitted = Admitted(context->peer());
-  if (!admitted.ok()) {
-    call.Finish(admitted);
-    return call.reactor();
-  }
   StartIntegrityCheck(around_, context, call, response);
   return call.reactor();
 }
@@ -57,10 +32,10 @@ grpc::ServerUnaryReactor* AdminService::CheckIntegrity(grpc::CallbackServerConte
 grpc::ServerUnaryReactor* AdminService::SetLogLevel(grpc::CallbackServerContext* context,
                                                     const v1::SetLogLevelRequest* request,
                                                     v1::SetLogLevelResponse*) {
-  const UnaryCall call(context, around_.metrics, "Admin/SetLogLevel");
+  const UnaryCall call(context, around_.door, "Admin/SetLogLevel");
   if (!call.Admit()) return call.reactor();
-  absl::Status status = Admitted(context->peer());
-  if (status.ok()) status = runtime::CheckLogLevel(request->level());
+  if (!request->node().empty()) call.visit().About("nodes/" + request->node());
+  absl::Status status = runtime::CheckLogLevel(request->level());
   if (status.ok() && !request->node().empty()) {
     const absl::StatusOr<std::string> node = ParseNodeName("node", request->node());
     if (node.ok()) {

@@ -8,9 +8,9 @@
 
 #include "coordinator/files/blob_store.h"
 #include "coordinator/files/store_copying.h"
+#include "coordinator/service/door.h"
 #include "coordinator/shell/core_runner.h"
 #include "coordinator/store/store.h"
-#include "metrics/coordinator_metrics.h"
 #include "runtime/control_thread.h"
 #include "tactus/v1/admin.grpc.pb.h"
 
@@ -26,7 +26,7 @@ class AdminService final : public v1::Admin::CallbackService {
     runtime::ControlThread& inspection;  // where copies of the database are looked through
     store::Store& store;
     BlobStore& blobs;
-    metrics::CoordinatorMetrics& metrics;
+    const Door& door;
     const std::string& state_folder;
     CopySlot copy_slot;  // shared with the scheduled backups
   };
@@ -50,9 +50,5 @@ class AdminService final : public v1::Admin::CallbackService {
  private:
   const Surroundings around_;
 };
-
-// True for a caller on this machine, by its name as gRPC has it: "ipv4:127.0.0.1:5000",
-// "ipv6:%5B::1%5D:5000", "unix:...".
-bool IsLocal(const std::string& peer);
 
 }  // namespace tactus::service

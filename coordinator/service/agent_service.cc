@@ -6,6 +6,7 @@
 
 #include "coordinator/service/calls.h"
 #include "coordinator/service/upload_call.h"
+#include "runtime/status.h"
 
 namespace tactus::service {
 namespace {
@@ -18,14 +19,13 @@ class SessionCall final
                        grpc::ServerBidiReactor<agent::v1::FromAgent, agent::v1::ToAgent>>,
       public AgentStream {
  public:
-  SessionCall(const FileSurroundings& surroundings, std::string peer)
-      : OwnedCall(surroundings.metrics, "AgentSession/Session"),
-        core_(surroundings.core),
-        peer_(std::move(peer)) {}
+  SessionCall(const FileSurroundings& surroundings, grpc::CallbackServerContext* context)
+      : OwnedCall(context, surroundings.door, "AgentSession/Session"), core_(surroundings.core) {}
 
   void Start() {
-    Hold();
-    StartRead(&read_);
+    const std::shared_ptr<SessionCall> self = Hold();
+    if (visit().admitted().ok()) return StartRead(&read_);
+    core_.control().Post([self] { self->Close(self->visit().admitted()); });
   }
 
   void Send(const agent::v1::ToAgent& message) override {
@@ -37,7 +37,7 @@ class SessionCall final
     if (!std::exchange(finished_, true)) FinishWith(status);
   }
 
-  std::string peer() const override { return peer_; }
+  std::string peer() const override { return visit().peer(); }
 
   void OnReadDone(bool ok) override {
     core_.control().Post([self = shared_from_this(), ok] { self->Received(ok); });
@@ -60,13 +60,39 @@ class SessionCall final
       core_.sessions().Closed(this);
       return Close(absl::OkStatus());
     }
+    // An agent says something every few seconds, or is given up.
+    const absl::Status still = visit().Still();
+    if (!still.ok()) return IsExpired(still) ? Leave(still) : Expel(still);
     if (opened_) {
       return core_.sessions().Receive(this, read_, [self = shared_from_this()] { self->ReadOn(); });
     }
     opened_ = true;
-    const absl::Status status = core_.sessions().Open(shared_from_this(), read_);
+    const std::string& node = read_.hello().node();
+    visit().About("nodes/" + node);
+    absl::Status status =
+        read_.has_hello() ? visit().Allow(access::SpeakingAs{node}) : absl::OkStatus();
+    if (status.ok()) status = core_.sessions().Open(shared_from_this(), read_);
     if (!status.ok()) return Close(status);
+    visit().WriteDown(status);
     ReadOn();
+  }
+
+  static bool IsExpired(const absl::Status& status) {
+    return runtime::ReasonOf(status).reason == "CERTIFICATE_EXPIRED";
+  }
+
+  // As one that is away: it may come back with another certificate, and its workers train on.
+  void Leave(const absl::Status& why) {
+    core_.sessions().Closed(this);
+    Close(why);
+  }
+
+  // Not let in any more: its node is lost at once, so that jobs go on without its workers. The
+  // agent is told to end them; whether it does or not, their groups are formed anew without them.
+  void Expel(const absl::Status& why) {
+    if (!opened_) return Close(why);
+    core_.sessions().Expel(this, std::string(why.message()));
+    Close(runtime::WithReason(why, {.reason = "EXPELLED"}));
   }
 
   void ReadOn() {
@@ -74,7 +100,6 @@ class SessionCall final
   }
 
   CoreRunner& core_;
-  const std::string peer_;
   agent::v1::FromAgent read_;   // gRPC writes it while a read is under way
   agent::v1::ToAgent written_;  // gRPC reads it while a write is under way
   // Control thread:
@@ -86,14 +111,14 @@ class SessionCall final
 
 grpc::ServerBidiReactor<agent::v1::FromAgent, agent::v1::ToAgent>* AgentService::Session(
     grpc::CallbackServerContext* context) {
-  const auto call = std::make_shared<SessionCall>(around_, context->peer());
+  const auto call = std::make_shared<SessionCall>(around_, context);
   call->Start();
   return call.get();
 }
 
 grpc::ServerReadReactor<agent::v1::UploadArtifactRequest>* AgentService::UploadArtifact(
-    grpc::CallbackServerContext*, agent::v1::UploadArtifactResponse*) {
-  return StartUpload(around_);
+    grpc::CallbackServerContext* context, agent::v1::UploadArtifactResponse*) {
+  return StartUpload(around_, context);
 }
 
 }  // namespace tactus::service

@@ -8,8 +8,10 @@ namespace {
 
 class UploadBlobCall final : public ReceivingCall<v1::UploadBlobRequest> {
  public:
-  UploadBlobCall(const FileSurroundings& surroundings, v1::Blob* response)
-      : ReceivingCall(surroundings, Transfer::kClientUpload, "Artifacts/UploadBlob"),
+  UploadBlobCall(const FileSurroundings& surroundings, grpc::CallbackServerContext* context,
+                 v1::Blob* response)
+      : ReceivingCall(surroundings, context,
+                      {.transfer = Transfer::kClientUpload, .method = "Artifacts/UploadBlob"}),
         response_(response) {}
 
  private:
@@ -17,6 +19,7 @@ class UploadBlobCall final : public ReceivingCall<v1::UploadBlobRequest> {
     if (first.sha256().empty()) {
       return End(runtime::InvalidFields({{.field = "sha256", .description = "is missing"}}));
     }
+    visit().About("sha256:" + first.sha256());
     size_bytes_ = first.size_bytes();
     Accept({.sha256 = first.sha256(), .size_bytes = first.size_bytes(), .offset = first.offset()});
   }
@@ -39,10 +42,29 @@ class DownloadBlobCall final : public SendingCall<v1::BlobChunk> {
 
   void Start(const v1::DownloadBlobRequest& request) {
     Hold();
+    if (!visit().admitted().ok()) return End(visit().admitted());
+    const std::string& sha256 = request.sha256();
+    visit().About("sha256:" + sha256);
+    const std::string node = access::NodeOf(visit().who());
+    if (node.empty()) return Open(sha256, request.offset());
     const auto self = std::static_pointer_cast<DownloadBlobCall>(shared_from_this());
-    around_.files.Post([self, sha256 = request.sha256(), offset = request.offset()] {
-      self->Send(self->around_.blobs.Read(sha256, offset));
-    });
+    around_.core.FindNodesBlob(
+        node, sha256,
+        [self, sha256, offset = request.offset()](const absl::StatusOr<bool>& of_its_jobs) {
+          absl::Status status = of_its_jobs.status();
+          if (status.ok()) {
+            status = self->visit().Allow(
+                access::ReadingBlob{.sha256 = sha256, .of_its_jobs = *of_its_jobs});
+          }
+          status.ok() ? self->Open(sha256, offset) : self->End(status);
+        });
+  }
+
+ private:
+  void Open(const std::string& sha256, std::uint64_t offset) {
+    const auto self = std::static_pointer_cast<DownloadBlobCall>(shared_from_this());
+    around_.files.Post(
+        [self, sha256, offset] { self->Send(self->around_.blobs.Read(sha256, offset)); });
   }
 };
 
@@ -51,7 +73,7 @@ class DownloadBlobCall final : public SendingCall<v1::BlobChunk> {
 grpc::ServerUnaryReactor* ArtifactsService::GetBlob(grpc::CallbackServerContext* context,
                                                     const v1::GetBlobRequest* request,
                                                     v1::Blob* response) {
-  const UnaryCall call(context, around_.metrics, "Artifacts/GetBlob");
+  const UnaryCall call(context, around_.door, "Artifacts/GetBlob");
   if (!call.Admit()) return call.reactor();
   around_.files.Post([call, request, response, &blobs = around_.blobs] {
     const absl::StatusOr<BlobStore::State> state = blobs.Find(request->sha256());
@@ -66,8 +88,8 @@ grpc::ServerUnaryReactor* ArtifactsService::GetBlob(grpc::CallbackServerContext*
 }
 
 grpc::ServerReadReactor<v1::UploadBlobRequest>* ArtifactsService::UploadBlob(
-    grpc::CallbackServerContext*, v1::Blob* response) {
-  const auto call = MakeFileCall<UploadBlobCall>(around_, response);
+    grpc::CallbackServerContext* context, v1::Blob* response) {
+  const auto call = MakeFileCall<UploadBlobCall>(around_, context, response);
   call->Begin();
   return call.get();
 }

@@ -20,11 +20,13 @@ constexpr std::size_t kChunkBytesMax = 1u << 20;
 class BackupCall final : public OwnedCall<BackupCall, grpc::ServerWriteReactor<v1::BackupChunk>> {
  public:
   BackupCall(const AdminService::Surroundings& surroundings, grpc::CallbackServerContext* context)
-      : OwnedCall(surroundings.metrics, "Admin/Backup"), around_(surroundings), context_(context) {}
+      : OwnedCall(context, surroundings.door, "Admin/Backup"),
+        around_(surroundings),
+        context_(context) {}
 
-  void Start(const absl::Status& admitted) {
+  void Start() {
     const std::shared_ptr<BackupCall> self = Hold();
-    if (!admitted.ok()) return End(admitted);
+    if (!visit().admitted().ok()) return End(visit().admitted());
     copying_ = !around_.copy_slot->exchange(true);
     if (!copying_) return End(AdminService::UnderWay());
     CopyStore({.storage = around_.storage,
@@ -83,10 +85,9 @@ class BackupCall final : public OwnedCall<BackupCall, grpc::ServerWriteReactor<v
 }  // namespace
 
 grpc::ServerWriteReactor<v1::BackupChunk>* StartBackup(
-    const AdminService::Surroundings& surroundings, grpc::CallbackServerContext* context,
-    const absl::Status& admitted) {
+    const AdminService::Surroundings& surroundings, grpc::CallbackServerContext* context) {
   const auto call = std::make_shared<BackupCall>(surroundings, context);
-  call->Start(admitted);
+  call->Start();
   return call.get();
 }
 

@@ -8,29 +8,24 @@
 
 namespace tactus::service {
 
-UnaryCall::UnaryCall(grpc::CallbackServerContext* context, metrics::CoordinatorMetrics& metrics,
-                     const char* method)
-    : context_(context), reactor_(context->DefaultReactor()), metrics_(&metrics), method_(method) {}
+UnaryCall::UnaryCall(grpc::CallbackServerContext* context, const Door& door, const char* method)
+    : context_(context), reactor_(context->DefaultReactor()), visit_(door, context, method) {}
 
 bool UnaryCall::Admit() const {
-  if (context_->deadline() != std::chrono::system_clock::time_point::max()) return true;
-  Finish(NoDeadline());
+  const bool bounded = context_->deadline() != std::chrono::system_clock::time_point::max();
+  if (bounded && visit_.admitted().ok()) return true;
+  Finish(visit_.admitted().ok() ? NoDeadline() : visit_.admitted());
   return false;
 }
 
 void UnaryCall::Finish(const absl::Status& status) const {
-  CountCall(*metrics_, method_, status);
+  visit_.Leave(status);
   reactor_->Finish(runtime::ToGrpc(status));
 }
 
 absl::Status NoDeadline() {
   return runtime::InvalidFields(
       {{.field = "deadline", .description = "is missing; every call but a stream needs one"}});
-}
-
-void CountCall(metrics::CoordinatorMetrics& metrics, const char* method,
-               const absl::Status& status) {
-  metrics.CountCall(method, absl::StatusCodeToString(status.code()));
 }
 
 absl::StatusOr<int> PageSize(int asked, const PageSizes& sizes) {

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "metrics/coordinator_metrics.h"
+#include "coordinator/service/door.h"
 #include "runtime/status.h"
 
 namespace tactus::service {
@@ -17,13 +17,14 @@ namespace tactus::service {
 // A unary call that is under way: finishes it once and counts it. Copies stand for the same call.
 class UnaryCall {
  public:
-  // `method` is "Jobs/GetJob"; static storage. `metrics` outlives the call.
-  UnaryCall(grpc::CallbackServerContext* context, metrics::CoordinatorMetrics& metrics,
-            const char* method);
+  // `method` is "Jobs/GetJob"; static storage. `door` outlives the call.
+  UnaryCall(grpc::CallbackServerContext* context, const Door& door, const char* method);
 
-  // True when the call has a deadline; else it is refused and finished.
+  // True when the call is for whoever makes it, and has a deadline; else it is refused and
+  // finished.
   bool Admit() const;
   void Finish(const absl::Status& status) const;
+  const Visit& visit() const { return visit_; }
   grpc::ServerUnaryReactor* reactor() const { return reactor_; }
 
   // Asks with what the request was found to say, if the call is admitted; finishes it where either
@@ -42,19 +43,15 @@ class UnaryCall {
  private:
   grpc::CallbackServerContext* context_;
   grpc::ServerUnaryReactor* reactor_;  // gRPC's own, alive until Finish
-  metrics::CoordinatorMetrics* metrics_;
-  const char* method_;
+  Visit visit_;
 };
 
 // What a unary call without a deadline is refused with.
 absl::Status NoDeadline();
 
-// Counts an answered call by its method and code.
-void CountCall(metrics::CoordinatorMetrics& metrics, const char* method,
-               const absl::Status& status);
-
-// A call that lasts: it owns itself, from Hold until gRPC is done with it, and is counted when it
-// is finished. Posted tasks hold shares of their own. `Call` is the class that derives from it.
+// A call that lasts: it owns itself, from Hold until gRPC is done with it, and leaves by the door
+// when it is finished. Who derives from it looks whether it is admitted. Posted tasks hold shares
+// of their own. `Call` is the class that derives from it.
 template <typename Call, typename Reactor>
 class OwnedCall : public Reactor, public std::enable_shared_from_this<Call> {
  public:
@@ -63,19 +60,20 @@ class OwnedCall : public Reactor, public std::enable_shared_from_this<Call> {
 
  protected:
   // As UnaryCall has them.
-  OwnedCall(metrics::CoordinatorMetrics& metrics, const char* method)
-      : metrics_(metrics), method_(method) {}
+  OwnedCall(grpc::CallbackServerContext* context, const Door& door, const char* method)
+      : visit_(door, context, method) {}
+
+  const Visit& visit() const { return visit_; }
 
   std::shared_ptr<Call> Hold() { return self_ = this->shared_from_this(); }
 
   void FinishWith(const absl::Status& status) {
-    CountCall(metrics_, method_, status);
+    visit_.Leave(status);
     this->Finish(runtime::ToGrpc(status));
   }
 
  private:
-  metrics::CoordinatorMetrics& metrics_;
-  const char* const method_;
+  const Visit visit_;
   std::shared_ptr<Call> self_;  // gRPC's share, until OnDone
 };
 

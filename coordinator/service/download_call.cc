@@ -33,6 +33,7 @@ class DownloadCall final : public SendingCall<v1::ArtifactChunk> {
 
   void Start(const v1::DownloadArtifactRequest& request) {
     Hold();
+    if (!visit().admitted().ok()) return End(visit().admitted());
     const absl::StatusOr<std::string> id = ParseJobName("name", request.name());
     absl::Status status = id.status();
     if (status.ok()) status = CheckArtifactPath("path", request.path());

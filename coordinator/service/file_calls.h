@@ -15,7 +15,6 @@
 #include "coordinator/files/transfer_slots.h"
 #include "coordinator/service/calls.h"
 #include "coordinator/shell/core_runner.h"
-#include "metrics/coordinator_metrics.h"
 #include "runtime/control_thread.h"
 #include "runtime/now.h"
 #include "runtime/options.h"
@@ -27,7 +26,7 @@ namespace tactus::service {
 struct FileSurroundings {
   CoreRunner& core;
   runtime::ControlThread& files;  // where files are read and written
-  metrics::CoordinatorMetrics& metrics;
+  const Door& door;
   const std::string& state_folder;
   BlobStore& blobs;          // files' thread
   LogStore& logs;            // files' thread
@@ -56,10 +55,10 @@ class SendingCall : public OwnedCall<SendingCall<Chunk>, grpc::ServerWriteReacto
   }
 
  protected:
-  // `method`: as CountCall has it.
+  // `method`: as Visit has it.
   SendingCall(const FileSurroundings& surroundings, grpc::CallbackServerContext* context,
               const char* method)
-      : SendingCall::OwnedCall(surroundings.metrics, method),
+      : SendingCall::OwnedCall(context, surroundings.door, method),
         around_(surroundings),
         context_(context) {}
 
@@ -82,6 +81,8 @@ class SendingCall : public OwnedCall<SendingCall<Chunk>, grpc::ServerWriteReacto
   static constexpr std::size_t kChunkBytesMax = 256u << 10;
 
   void SendNext() {
+    const absl::Status still = this->visit().Still();
+    if (!still.ok()) return End(still);
     absl::StatusOr<std::string> bytes = reader_->Read(kChunkBytesMax);
     if (!bytes.ok() || bytes->empty()) return End(bytes.status());
     chunk_.set_data(*std::move(bytes));
@@ -114,11 +115,16 @@ class ReceivingCall : public OwnedCall<ReceivingCall<Request>, grpc::ServerReadR
   }
 
  protected:
-  // `method`: as CountCall has it.
-  ReceivingCall(const FileSurroundings& surroundings, Transfer transfer, const char* method)
-      : ReceivingCall::OwnedCall(surroundings.metrics, method),
+  // `method`: as Visit has it.
+  struct Kind {
+    Transfer transfer;
+    const char* method;
+  };
+  ReceivingCall(const FileSurroundings& surroundings, grpc::CallbackServerContext* context,
+                const Kind& kind)
+      : ReceivingCall::OwnedCall(context, surroundings.door, kind.method),
         around_(surroundings),
-        transfer_(transfer) {}
+        transfer_(kind.transfer) {}
 
   // The first message, on the files' thread: answered with Accept, there too, or with End.
   virtual void Opened(const Request& first) = 0;
@@ -143,6 +149,7 @@ class ReceivingCall : public OwnedCall<ReceivingCall<Request>, grpc::ServerReadR
   static constexpr std::size_t kDataBytesMax = 1u << 20;
 
   void Admit() {
+    if (!this->visit().admitted().ok()) return End(this->visit().admitted());
     absl::StatusOr<TransferSlots::Slot> slot = around_.transfers.Take(transfer_);
     if (!slot.ok()) return End(slot.status());
     slot_.emplace(*std::move(slot));
@@ -172,6 +179,8 @@ class ReceivingCall : public OwnedCall<ReceivingCall<Request>, grpc::ServerReadR
   void Received(bool ok) {
     if (over_) return;
     stall_->Cancel();
+    const absl::Status still = this->visit().Still();
+    if (!still.ok()) return End(still);
     waited_ += runtime::Now() - asked_;
     step_bytes_ += ok ? read_.data().size() : 0;
     if (step_bytes_ >= TransferSlots::kStepBytes) {

@@ -47,11 +47,13 @@ void AddSnapshots(const job::JobRecord& record, v1::Job& job) {
 
 class GetJobCall final : public OwnedCall<GetJobCall, grpc::ServerUnaryReactor> {
  public:
-  GetJobCall(CoreRunner& core, metrics::CoordinatorMetrics& metrics, v1::Job* response)
-      : OwnedCall(metrics, "Jobs/GetJob"), core_(core), response_(response) {}
+  GetJobCall(CoreRunner& core, grpc::CallbackServerContext* context, const Door& door,
+             v1::Job* response)
+      : OwnedCall(context, door, "Jobs/GetJob"), core_(core), response_(response) {}
 
   void Start(const v1::GetJobRequest& request, std::chrono::system_clock::time_point deadline) {
     const std::shared_ptr<GetJobCall> self = Hold();
+    if (!visit().admitted().ok()) return End(visit().admitted());
     if (deadline == std::chrono::system_clock::time_point::max()) return End(NoDeadline());
     const absl::StatusOr<std::string> id = ParseJobName("name", request.name());
     if (!id.ok()) return End(id.status());
@@ -93,9 +95,9 @@ class GetJobCall final : public OwnedCall<GetJobCall, grpc::ServerUnaryReactor> 
 }  // namespace
 
 grpc::ServerUnaryReactor* StartGetJob(grpc::CallbackServerContext* context, CoreRunner& core,
-                                      metrics::CoordinatorMetrics& metrics,
-                                      const v1::GetJobRequest& request, v1::Job* response) {
-  const auto call = std::make_shared<GetJobCall>(core, metrics, response);
+                                      const Door& door, const v1::GetJobRequest& request,
+                                      v1::Job* response) {
+  const auto call = std::make_shared<GetJobCall>(core, context, door, response);
   call->Start(request, context->deadline());
   return call.get();
 }

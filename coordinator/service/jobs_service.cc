@@ -155,8 +155,26 @@ absl::StatusOr<store::JobQuery> FromProto(const v1::ListJobsRequest& request) {
 Answer<job::JobRecord> WithJob(const UnaryCall& call, v1::Job* response) {
   return [call, response](const absl::StatusOr<job::JobRecord>& record) {
     if (record.ok()) *response = ToProto(*record);
+    if (record.ok()) call.visit().About(JobName(record->name));
     call.Finish(record.status());
   };
+}
+
+// Goes on if whoever calls may change the job: see access::ChangeOfJob. Whose it is never changes,
+// and its name is given once, so that asking before the change is asking at it.
+void ForOwnJob(const FileSurroundings& around, const UnaryCall& call, const std::string& id,
+               std::function<void()> go_on) {
+  call.visit().About(JobName(id));
+  const access::Principal& who = call.visit().who();
+  if (who.kind == access::Principal::Kind::kLocal || who.role == v1::ROLE_ADMIN) return go_on();
+  around.core.FindJob(id, [call, id,
+                           go_on = std::move(go_on)](const absl::StatusOr<job::JobRecord>& record) {
+    absl::Status status = record.status();
+    if (status.ok()) {
+      status = call.visit().Allow(access::ChangeOfJob{.job = JobName(id), .owner = record->owner});
+    }
+    status.ok() ? go_on() : call.Finish(status);
+  });
 }
 
 // An uploaded file, and the field that names it.
@@ -217,19 +235,23 @@ void FindStart(const FileSurroundings& around, NewJob job, std::vector<NamedBlob
       });
 }
 
-// Refuses the job that a request id made where another specification came with it: the caller would
-// take that job for its own.
-Answer<job::JobRecord> OfThisSpec(const v1::JobSpec& spec, Answer<job::JobRecord> answer) {
-  return [spec, answer = std::move(answer)](const absl::StatusOr<job::JobRecord>& made) {
+// Refuses the job that a request id made where another specification came with it, or another
+// user: the caller would take that job for its own.
+struct Request {
+  v1::JobSpec spec{};
+  std::string owner{};
+};
+Answer<job::JobRecord> OfThisRequest(const Request& request, Answer<job::JobRecord> answer) {
+  return [request, answer = std::move(answer)](const absl::StatusOr<job::JobRecord>& made) {
     v1::JobSpec of_made;
     const bool same =
-        !made.ok() || (of_made.ParseFromString(made->spec) &&
-                       google::protobuf::util::MessageDifferencer::Equals(of_made, spec));
+        !made.ok() || (made->owner == request.owner && of_made.ParseFromString(made->spec) &&
+                       google::protobuf::util::MessageDifferencer::Equals(of_made, request.spec));
     if (same) return answer(made);
     answer(runtime::WithReason(
-        absl::FailedPreconditionError("request_id: " + made->request_id + " has made " +
-                                      JobName(made->name) +
-                                      ", of another specification; allowed is a new one"),
+        absl::FailedPreconditionError(
+            "request_id: " + made->request_id + " has made " + JobName(made->name) +
+            ", of another specification or another user; allowed is a new one"),
         {.reason = "REQUEST_ID_USED", .metadata = {{"job", made->name}}}));
   };
 }
@@ -243,9 +265,11 @@ class JobsService final : public v1::Jobs::CallbackService {
 
   Reactor* CreateJob(Context* context, const v1::CreateJobRequest* request,
                      v1::Job* response) override {
-    const UnaryCall call(context, around_.metrics, "Jobs/CreateJob");
+    const UnaryCall call(context, around_.door, "Jobs/CreateJob");
     return call.AskWith(FromProto(*request), [&](NewJob job) {
-      const Answer<job::JobRecord> answer = OfThisSpec(request->spec(), WithJob(call, response));
+      job.owner = access::OwnerOf(call.visit().who());
+      const Answer<job::JobRecord> answer =
+          OfThisRequest({.spec = request->spec(), .owner = job.owner}, WithJob(call, response));
       FindStart(around_, std::move(job), BlobsOf(request->spec()), answer,
                 [around = around_, call, request, response, answer](
                     NewJob found, const std::vector<NamedBlob>& blobs) {
@@ -260,12 +284,12 @@ class JobsService final : public v1::Jobs::CallbackService {
   }
 
   Reactor* GetJob(Context* context, const v1::GetJobRequest* request, v1::Job* response) override {
-    return StartGetJob(context, around_.core, around_.metrics, *request, response);
+    return StartGetJob(context, around_.core, around_.door, *request, response);
   }
 
   Reactor* ListJobs(Context* context, const v1::ListJobsRequest* request,
                     v1::ListJobsResponse* response) override {
-    const UnaryCall call(context, around_.metrics, "Jobs/ListJobs");
+    const UnaryCall call(context, around_.door, "Jobs/ListJobs");
     return call.AskWith(FromProto(*request), [&](const store::JobQuery& query) {
       around_.core.ListJobs(
           query, [call, response](const absl::StatusOr<store::Page<job::JobRecord>>& page) {
@@ -281,45 +305,51 @@ class JobsService final : public v1::Jobs::CallbackService {
 
   Reactor* UpdateJob(Context* context, const v1::UpdateJobRequest* request,
                      v1::Job* response) override {
-    const UnaryCall call(context, around_.metrics, "Jobs/UpdateJob");
+    const UnaryCall call(context, around_.door, "Jobs/UpdateJob");
     return call.AskWith(JobOf(*request), [&](const std::string& id) {
-      around_.core.UpdateJob(id, *request, WithJob(call, response));
+      ForOwnJob(around_, call, id, [core = &around_.core, call, id, request, response] {
+        core->UpdateJob(id, *request, WithJob(call, response));
+      });
     });
   }
 
   Reactor* CancelJob(Context* context, const v1::CancelJobRequest* request,
                      v1::Job* response) override {
-    const UnaryCall call(context, around_.metrics, "Jobs/CancelJob");
+    const UnaryCall call(context, around_.door, "Jobs/CancelJob");
     return call.AskWith(FromProto(*request), [&](const Cancel& cancel) {
-      around_.core.CancelJob(cancel.id, cancel.event, WithJob(call, response));
+      ForOwnJob(around_, call, cancel.id, [core = &around_.core, call, cancel, response] {
+        core->CancelJob(cancel.id, cancel.event, WithJob(call, response));
+      });
     });
   }
 
   Reactor* PauseJob(Context* context, const v1::PauseJobRequest* request,
                     v1::Job* response) override {
-    const UnaryCall call(context, around_.metrics, "Jobs/PauseJob");
+    const UnaryCall call(context, around_.door, "Jobs/PauseJob");
     return Change<job::JobPaused>(call, *request, response);
   }
 
   Reactor* ResumeJob(Context* context, const v1::ResumeJobRequest* request,
                      v1::Job* response) override {
-    const UnaryCall call(context, around_.metrics, "Jobs/ResumeJob");
+    const UnaryCall call(context, around_.door, "Jobs/ResumeJob");
     return Change<job::JobResumed>(call, *request, response);
   }
 
   Reactor* DeleteJob(Context* context, const v1::DeleteJobRequest* request,
                      google::protobuf::Empty*) override {
-    const UnaryCall call(context, around_.metrics, "Jobs/DeleteJob");
+    const UnaryCall call(context, around_.door, "Jobs/DeleteJob");
     return call.AskWith(JobOf(*request), [&](const std::string& id) {
-      around_.core.DeleteJob(id, [call](const absl::StatusOr<job::JobRecord>& record) {
-        call.Finish(record.status());
+      ForOwnJob(around_, call, id, [core = &around_.core, call, id] {
+        core->DeleteJob(id, [call](const absl::StatusOr<job::JobRecord>& record) {
+          call.Finish(record.status());
+        });
       });
     });
   }
 
   Reactor* ListRounds(Context* context, const v1::ListRoundsRequest* request,
                       v1::ListRoundsResponse* response) override {
-    const UnaryCall call(context, around_.metrics, "Jobs/ListRounds");
+    const UnaryCall call(context, around_.door, "Jobs/ListRounds");
     return call.AskWith(FromProto(*request), [&](const RoundQuery& query) {
       around_.core.ListRounds(query, [call, response](const absl::StatusOr<RoundPage>& page) {
         if (!page.ok()) return call.Finish(page.status());
@@ -335,7 +365,7 @@ class JobsService final : public v1::Jobs::CallbackService {
 
   Reactor* ListValidations(Context* context, const v1::ListValidationsRequest* request,
                            v1::ListValidationsResponse* response) override {
-    const UnaryCall call(context, around_.metrics, "Jobs/ListValidations");
+    const UnaryCall call(context, around_.door, "Jobs/ListValidations");
     return call.AskWith(JobOf(*request), [&](const std::string& id) {
       around_.core.ListValidations(
           id,
@@ -351,7 +381,7 @@ class JobsService final : public v1::Jobs::CallbackService {
 
   Reactor* ListDecisions(Context* context, const v1::ListDecisionsRequest* request,
                          v1::ListDecisionsResponse* response) override {
-    const UnaryCall call(context, around_.metrics, "Jobs/ListDecisions");
+    const UnaryCall call(context, around_.door, "Jobs/ListDecisions");
     return call.AskWith(FromProto(*request), [&](const DecisionQuery& query) {
       around_.core.ListDecisions(
           query, [call, response,
@@ -368,22 +398,25 @@ class JobsService final : public v1::Jobs::CallbackService {
 
   Reactor* RevertDecision(Context* context, const v1::RevertDecisionRequest* request,
                           v1::RevertDecisionResponse* response) override {
-    const UnaryCall call(context, around_.metrics, "Jobs/RevertDecision");
+    const UnaryCall call(context, around_.door, "Jobs/RevertDecision");
     return call.AskWith(FromProto(*request), [&](const CoreRunner::RevertQuery& query) {
-      around_.core.RevertDecision(query, [call, response, id = query.decision.job](
-                                             const absl::StatusOr<CoreRunner::Reverted>& reverted) {
-        if (reverted.ok()) {
-          *response->mutable_job() = ToProto(reverted->job);
-          *response->mutable_decision() = ToProto(id, reverted->decision);
-        }
-        call.Finish(reverted.status());
+      const std::string& id = query.decision.job;
+      ForOwnJob(around_, call, id, [core = &around_.core, call, query, response, id] {
+        core->RevertDecision(
+            query, [call, response, id](const absl::StatusOr<CoreRunner::Reverted>& reverted) {
+              if (reverted.ok()) {
+                *response->mutable_job() = ToProto(reverted->job);
+                *response->mutable_decision() = ToProto(id, reverted->decision);
+              }
+              call.Finish(reverted.status());
+            });
       });
     });
   }
 
   Reactor* GetDeviceValues(Context* context, const v1::GetDeviceValuesRequest* request,
                            v1::DeviceValues* response) override {
-    const UnaryCall call(context, around_.metrics, "Jobs/GetDeviceValues");
+    const UnaryCall call(context, around_.door, "Jobs/GetDeviceValues");
     return call.AskWith(JobOf(*request), [&](const std::string& id) {
       around_.core.ValueDevices(id,
                                 [call, response](const absl::StatusOr<v1::DeviceValues>& values) {
@@ -395,7 +428,7 @@ class JobsService final : public v1::Jobs::CallbackService {
 
   grpc::ServerWriteReactor<v1::JobEvent>* WatchJob(Context* context,
                                                    const v1::WatchJobRequest* request) override {
-    return StartWatch(around_.core, around_.metrics, context->peer(), *request);
+    return StartWatch(around_.core, context, around_.door, *request);
   }
 
   grpc::ServerWriteReactor<v1::LogEntry>* StreamLogs(
@@ -413,8 +446,10 @@ class JobsService final : public v1::Jobs::CallbackService {
   template <typename Event>
   Reactor* Change(const UnaryCall& call, const auto& request, v1::Job* response) {
     return call.AskWith(JobOf(request), [&](const std::string& id) {
-      around_.core.ChangeJob(
-          id, [](JobId job) { return Event{.job = job}; }, WithJob(call, response));
+      ForOwnJob(around_, call, id, [core = &around_.core, call, id, response] {
+        core->ChangeJob(
+            id, [](JobId job) { return Event{.job = job}; }, WithJob(call, response));
+      });
     });
   }
 

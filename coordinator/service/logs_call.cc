@@ -42,7 +42,7 @@ class LogsCall final : public OwnedCall<LogsCall, grpc::ServerWriteReactor<v1::L
  public:
   LogsCall(const FileSurroundings& surroundings, grpc::CallbackServerContext* context,
            const v1::StreamLogsRequest& request)
-      : OwnedCall(surroundings.metrics, "Jobs/StreamLogs"),
+      : OwnedCall(context, surroundings.door, "Jobs/StreamLogs"),
         around_(surroundings),
         context_(context),
         request_(request) {}
@@ -72,6 +72,7 @@ class LogsCall final : public OwnedCall<LogsCall, grpc::ServerWriteReactor<v1::L
   };
 
   void Check() {
+    if (!visit().admitted().ok()) return End(visit().admitted());
     const absl::StatusOr<std::string> id = ParseJobName("name", request_.name());
     if (!id.ok()) return End(id.status());
     id_ = *id;
@@ -194,6 +195,8 @@ class LogsCall final : public OwnedCall<LogsCall, grpc::ServerWriteReactor<v1::L
   }
 
   void WriteNext() {
+    const absl::Status still = visit().Still();
+    if (!still.ok()) return End(still);
     const Waiting next = std::move(waiting_.front());
     waiting_.pop_front();
     std::uint64_t& position = position_[next.source.worker];

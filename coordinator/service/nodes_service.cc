@@ -24,6 +24,7 @@ Answer<v1::Node> WithNode(const UnaryCall& call, v1::Node* response) {
 grpc::ServerUnaryReactor* Mark(CoreRunner& core, const UnaryCall& call, const std::string& text,
                                NodeMarking marking, v1::Node* response) {
   return call.AskWith(ParseNodeName("name", text), [&](const std::string& name) {
+    call.visit().About(kPrefix + name);
     core.MarkNode(name, marking, WithNode(call, response));
   });
 }
@@ -45,7 +46,7 @@ absl::StatusOr<std::string> ParseNodeName(const std::string& field, const std::s
 grpc::ServerUnaryReactor* NodesService::ListNodes(grpc::CallbackServerContext* context,
                                                   const v1::ListNodesRequest* request,
                                                   v1::ListNodesResponse* response) {
-  const UnaryCall call(context, metrics_, "Nodes/ListNodes");
+  const UnaryCall call(context, door_, "Nodes/ListNodes");
   if (!call.Admit()) return call.reactor();
   const absl::StatusOr<int> size = PageSize(request->page_size(), {});
   absl::StatusOr<std::string> after = std::string();
@@ -66,7 +67,7 @@ grpc::ServerUnaryReactor* NodesService::ListNodes(grpc::CallbackServerContext* c
 grpc::ServerUnaryReactor* NodesService::GetNode(grpc::CallbackServerContext* context,
                                                 const v1::GetNodeRequest* request,
                                                 v1::Node* response) {
-  const UnaryCall call(context, metrics_, "Nodes/GetNode");
+  const UnaryCall call(context, door_, "Nodes/GetNode");
   return call.AskWith(ParseNodeName("name", request->name()), [&](const std::string& name) {
     core_.GetNode(name, WithNode(call, response));
   });
@@ -75,29 +76,30 @@ grpc::ServerUnaryReactor* NodesService::GetNode(grpc::CallbackServerContext* con
 grpc::ServerUnaryReactor* NodesService::CordonNode(grpc::CallbackServerContext* context,
                                                    const v1::CordonNodeRequest* request,
                                                    v1::Node* response) {
-  const UnaryCall call(context, metrics_, "Nodes/CordonNode");
+  const UnaryCall call(context, door_, "Nodes/CordonNode");
   return Mark(core_, call, request->name(), NodeMarking::kCordon, response);
 }
 
 grpc::ServerUnaryReactor* NodesService::DrainNode(grpc::CallbackServerContext* context,
                                                   const v1::DrainNodeRequest* request,
                                                   v1::Node* response) {
-  const UnaryCall call(context, metrics_, "Nodes/DrainNode");
+  const UnaryCall call(context, door_, "Nodes/DrainNode");
   return Mark(core_, call, request->name(), NodeMarking::kDrain, response);
 }
 
 grpc::ServerUnaryReactor* NodesService::UncordonNode(grpc::CallbackServerContext* context,
                                                      const v1::UncordonNodeRequest* request,
                                                      v1::Node* response) {
-  const UnaryCall call(context, metrics_, "Nodes/UncordonNode");
+  const UnaryCall call(context, door_, "Nodes/UncordonNode");
   return Mark(core_, call, request->name(), NodeMarking::kUncordon, response);
 }
 
 grpc::ServerUnaryReactor* NodesService::DeleteNode(grpc::CallbackServerContext* context,
                                                    const v1::DeleteNodeRequest* request,
                                                    google::protobuf::Empty*) {
-  const UnaryCall call(context, metrics_, "Nodes/DeleteNode");
+  const UnaryCall call(context, door_, "Nodes/DeleteNode");
   return call.AskWith(ParseNodeName("name", request->name()), [&](const std::string& name) {
+    call.visit().About(kPrefix + name);
     core_.DeleteNode(name, [call](const absl::Status& status) { call.Finish(status); });
   });
 }

@@ -4,8 +4,8 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "coordinator/service/door.h"
 #include "coordinator/shell/core_runner.h"
-#include "metrics/coordinator_metrics.h"
 #include "tactus/v1/nodes.grpc.pb.h"
 
 namespace tactus::service {
@@ -13,8 +13,7 @@ namespace tactus::service {
 class NodesService final : public v1::Nodes::CallbackService {
  public:
   // Both outlive the service.
-  NodesService(CoreRunner& core, metrics::CoordinatorMetrics& metrics)
-      : core_(core), metrics_(metrics) {}
+  NodesService(CoreRunner& core, const Door& door) : core_(core), door_(door) {}
 
   // A page token is the name of the last node of the page before.
   grpc::ServerUnaryReactor* ListNodes(grpc::CallbackServerContext* context,
@@ -37,7 +36,7 @@ class NodesService final : public v1::Nodes::CallbackService {
 
  private:
   CoreRunner& core_;
-  metrics::CoordinatorMetrics& metrics_;
+  const Door& door_;
 };
 
 // The name of a node in "nodes/NAME", or NAME alone. Errors: InvalidArgument, by the field's name.

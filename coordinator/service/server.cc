@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "coordinator/access/audit_log.h"
+#include "coordinator/access/gate.h"
 #include "coordinator/files/blob_store.h"
 #include "coordinator/files/job_folder.h"
 #include "coordinator/files/log_sink.h"
@@ -28,10 +30,12 @@
 #include "coordinator/service/admin_service.h"
 #include "coordinator/service/agent_service.h"
 #include "coordinator/service/artifacts_service.h"
+#include "coordinator/service/door.h"
 #include "coordinator/service/jobs_service.h"
 #include "coordinator/service/nodes_service.h"
 #include "coordinator/shell/core_runner.h"
 #include "coordinator/store/store.h"
+#include "identity/credentials.h"
 #include "metrics/coordinator_metrics.h"
 #include "runtime/control_thread.h"
 #include "runtime/host_port.h"
@@ -55,6 +59,9 @@ constexpr auto kAnswerGrace = std::chrono::milliseconds(400);
 constexpr int kKeepaliveTimeoutMs = 20'000;
 // Calls of one connection at once; more wait at the client.
 constexpr int kStreamsMax = 1024;
+// A connection shows its certificate once: whoever renews it comes by another one soon. Calls that
+// run stay on the old one.
+constexpr int kConnectionAgeMs = 600'000;
 constexpr Duration kRetainJobsMin = std::chrono::hours(1);
 constexpr std::uint64_t kRetainBytesMin = std::uint64_t{16} << 20;
 constexpr const char* kServices[] = {"",
@@ -76,6 +83,25 @@ const char* NameOf(Transfer transfer) {
   return "";
 }
 
+// Null: nobody is asked who they are.
+absl::StatusOr<std::unique_ptr<access::Gate>> OpenGate(const ServerOptions& options) {
+  if (options.security.tls_dir.empty()) return nullptr;
+  return access::Gate::Open({.tls_dir = options.security.tls_dir,
+                             .policy_file = options.policy_file,
+                             .look = options.look_at_rules});
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> CredentialsOf(
+    const ServerOptions& options) {
+  if (options.security.tls_dir.empty()) return grpc::InsecureServerCredentials();
+  return identity::MakeServerCredentials(options.security.tls_dir);
+}
+
+// Whatever is wrong with a file that an option names, it is the option that is to be changed.
+absl::Status OfOption(const absl::Status& status) {
+  return absl::InvalidArgumentError(std::string(status.message()));
+}
+
 void SetLimits(grpc::ServerBuilder& builder) {
   builder.SetMaxReceiveMessageSize(kReceiveBytesMax);
   builder.SetMaxSendMessageSize(kSendBytesMax);
@@ -92,10 +118,29 @@ void SetLimits(grpc::ServerBuilder& builder) {
 
 class ServerImpl final : public Server {
  public:
-  ServerImpl(const ServerOptions& options, runtime::LockFile lock,
-             std::unique_ptr<store::Store> store)
-      : options_(options), lock_(std::move(lock)), store_(std::move(store)) {
+  // What was opened beforehand.
+  struct Parts {
+    runtime::LockFile lock;
+    std::unique_ptr<store::Store> store;
+    std::unique_ptr<access::AuditLog> audit;
+    std::unique_ptr<access::Gate> gate;                      // null: nobody is asked who they are
+    std::shared_ptr<grpc::ServerCredentials> credentials{};  // shared with gRPC
+  };
+
+  ServerImpl(const ServerOptions& options, Parts parts)
+      : options_(options),
+        lock_(std::move(parts.lock)),
+        audit_(std::move(parts.audit)),
+        gate_(std::move(parts.gate)),
+        credentials_(std::move(parts.credentials)),
+        store_(std::move(parts.store)) {
     metrics_.WatchFolder(options_.state_dir);
+    if (gate_ == nullptr) return;
+    credentials_->SetAuthMetadataProcessor(
+        gate_->MakeProcessor([this](const std::string& who, const std::string& certificate,
+                                    const std::string& path, const absl::Status& status) {
+          calls_door_.Refused(who, certificate, path, status);
+        }));
   }
 
   ~ServerImpl() override { Shutdown(); }
@@ -132,8 +177,12 @@ class ServerImpl final : public Server {
 
   const ServerOptions options_;
   const runtime::LockFile lock_;
+  const std::unique_ptr<access::AuditLog> audit_;
+  const std::unique_ptr<access::Gate> gate_;
+  const std::shared_ptr<grpc::ServerCredentials> credentials_;
   const std::unique_ptr<store::Store> store_;
   metrics::CoordinatorMetrics metrics_{TACTUS_VERSION};
+  const Door calls_door_{{.metrics = metrics_, .audit = *audit_, .gate = gate_.get()}};
   // Of the files' thread, and outliving it: what is posted to it late goes with it.
   BlobStore blobs_{options_.state_dir + "/" + kBlobsName};
   LogStore logs_{options_.state_dir + "/jobs"};
@@ -163,13 +212,13 @@ class ServerImpl final : public Server {
                      .logs = logs_}};
   const FileSurroundings file_surroundings_{.core = core_,
                                             .files = files_,
-                                            .metrics = metrics_,
+                                            .door = calls_door_,
                                             .state_folder = options_.state_dir,
                                             .blobs = blobs_,
                                             .logs = logs_,
                                             .transfers = transfers_};
   const std::unique_ptr<grpc::Service> jobs_ = MakeJobsService(file_surroundings_);
-  NodesService nodes_{core_, metrics_};
+  NodesService nodes_{core_, calls_door_};
   AgentService agents_{file_surroundings_};
   ArtifactsService artifacts_{file_surroundings_};
   AdminService admin_{{.core = core_,
@@ -178,7 +227,7 @@ class ServerImpl final : public Server {
                        .inspection = inspection_,
                        .store = *store_,
                        .blobs = blobs_,
-                       .metrics = metrics_,
+                       .door = calls_door_,
                        .state_folder = options_.state_dir,
                        .copy_slot = copy_slot_}};
   Upkeep upkeep_{
@@ -242,9 +291,14 @@ absl::Status ServerImpl::Serve() {
     return {listener.status().code(), "listen: " + std::string(listener.status().message())};
   }
   listener_ = *std::move(listener);
+  // Whatever the name was that was given.
+  const bool plain = options_.security.tls_dir.empty() && !options_.security.insecure;
+  if (plain && !listener_->loopback()) return identity::Exposed("listen", options_.listen);
   connections_ = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-      grpc::InsecureServerCredentials());
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials_);
+  if (gate_ != nullptr) {
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, kConnectionAgeMs);
+  }
   builder.RegisterService(jobs_.get());
   builder.RegisterService(&nodes_);
   builder.RegisterService(&agents_);
@@ -316,6 +370,12 @@ absl::Status ServerOptions::Validate() const {
   if (!runtime::ParseHostPort(listen)) {
     return absl::InvalidArgumentError("listen: found \"" + listen + "\", allowed is host:port");
   }
+  const absl::Status exposure = identity::CheckExposure("listen", listen, security);
+  if (!exposure.ok()) return exposure;
+  if (!policy_file.empty() && security.tls_dir.empty()) {
+    return absl::InvalidArgumentError(
+        "policy: found without --tls-dir; nobody has a role where nobody is asked who they are");
+  }
   if (metrics_listen != "off" && !runtime::ParseHostPort(metrics_listen)) {
     return absl::InvalidArgumentError("metrics-listen: found \"" + metrics_listen +
                                       "\", allowed is host:port or off");
@@ -340,6 +400,10 @@ absl::Status ServerOptions::Validate() const {
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Open(const ServerOptions& options) {
+  auto credentials = CredentialsOf(options);
+  if (!credentials.ok()) return OfOption(credentials.status());
+  absl::StatusOr<std::unique_ptr<access::Gate>> gate = OpenGate(options);
+  if (!gate.ok()) return OfOption(gate.status());
   absl::Status status = runtime::MakeWritableFolder(options.state_dir);
   if (!status.ok()) return status;
   absl::StatusOr<runtime::LockFile> lock = runtime::LockFile::Acquire(options.state_dir + "/lock");
@@ -348,7 +412,14 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Open(const ServerOptions& option
   absl::StatusOr<std::unique_ptr<store::Store>> store =
       store::Store::Open(options.state_dir + "/" + kDatabaseName);
   if (!store.ok()) return store.status();
-  auto server = std::make_unique<ServerImpl>(options, *std::move(lock), *std::move(store));
+  auto audit = access::AuditLog::Open({.folder = options.state_dir + "/audit"});
+  if (!audit.ok()) return audit.status();
+  ServerImpl::Parts parts = {.lock = *std::move(lock),
+                             .store = *std::move(store),
+                             .audit = *std::move(audit),
+                             .gate = *std::move(gate),
+                             .credentials = *std::move(credentials)};
+  auto server = std::make_unique<ServerImpl>(options, std::move(parts));
   status = server->Start();
   if (!status.ok()) return status;
   return server;

@@ -14,6 +14,7 @@
 #include "coordinator/files/transfer_slots.h"
 #include "coordinator/files/upkeep.h"
 #include "coordinator/tape/tape_writer.h"
+#include "identity/credentials.h"
 
 namespace tactus::service {
 
@@ -32,8 +33,11 @@ struct ServerOptions {
   Duration retain_jobs = std::chrono::hours(24 * 90);   // an hour or more
   std::uint64_t retain_bytes = std::uint64_t{8} << 30;  // 16 MiB or more
   backup::BackupOptions backup = {};
+  identity::Security security = {};
+  std::string policy_file = {};  // of access::Gate; empty: its standard one. With TLS alone
   // No flags of their own; other than the defaults in tests.
   Upkeep::Intervals upkeep = {};
+  Duration look_at_rules = Seconds(5);  // as access::GateOptions has it
   TransferSlots::Limits transfers = {};
   std::size_t unfinished_jobs = 100'000;  // jobs that are not over, at most
 
@@ -45,7 +49,8 @@ struct ServerOptions {
 class Server {
  public:
   // Opens the store in `state_dir`, takes up its unfinished jobs and serves.
-  // Errors: Unavailable, an address is taken or another coordinator has the folder;
+  // Errors: InvalidArgument or FailedPrecondition, a file of --tls-dir or the policy is wrong;
+  // Unavailable, an address is taken or another coordinator has the folder;
   // PermissionDenied, FailedPrecondition or ResourceExhausted, the folder is not writable;
   // DataLoss, the store is damaged.
   static absl::StatusOr<std::unique_ptr<Server>> Open(const ServerOptions& options);

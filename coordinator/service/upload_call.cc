@@ -11,8 +11,10 @@ namespace {
 
 class UploadCall final : public ReceivingCall<agent::v1::UploadArtifactRequest> {
  public:
-  explicit UploadCall(const FileSurroundings& surroundings)
-      : ReceivingCall(surroundings, Transfer::kAgentUpload, "AgentSession/UploadArtifact") {}
+  UploadCall(const FileSurroundings& surroundings, grpc::CallbackServerContext* context)
+      : ReceivingCall(
+            surroundings, context,
+            {.transfer = Transfer::kAgentUpload, .method = "AgentSession/UploadArtifact"}) {}
 
  private:
   void Opened(const agent::v1::UploadArtifactRequest& first) override {
@@ -20,9 +22,17 @@ class UploadCall final : public ReceivingCall<agent::v1::UploadArtifactRequest> 
     absl::Status status = id.status();
     if (status.ok()) status = CheckArtifactPath("path", first.path());
     if (!status.ok()) return End(status);
+    visit().About(JobName(*id) + "/" + first.path());
     file_ = {.id = *id,
              .artifact = {.path = first.path(), .size_bytes = first.size_bytes()},
              .worker = WorkerId{first.worker_id()}};
+    // Whose file it is depends on the job's group, which the core knows: asked when it comes, and
+    // again when it is whole.
+    if (visit().who().kind != access::Principal::Kind::kLocal) {
+      file_.allow = [visit = visit()](const std::string& job, const std::string& maker_node) {
+        return visit.Allow(access::FileOfJob{.job = JobName(job), .maker_node = maker_node});
+      };
+    }
     // An agent that says no hash has to begin with the first byte.
     const BlobStore::Upload upload = {
         .sha256 = first.sha256(), .size_bytes = first.size_bytes(), .offset = first.offset()};
@@ -55,8 +65,8 @@ class UploadCall final : public ReceivingCall<agent::v1::UploadArtifactRequest> 
 }  // namespace
 
 grpc::ServerReadReactor<agent::v1::UploadArtifactRequest>* StartUpload(
-    const FileSurroundings& surroundings) {
-  const auto call = MakeFileCall<UploadCall>(surroundings);
+    const FileSurroundings& surroundings, grpc::CallbackServerContext* context) {
+  const auto call = MakeFileCall<UploadCall>(surroundings, context);
   call->Begin();
   return call.get();
 }

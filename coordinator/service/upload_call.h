@@ -12,6 +12,6 @@ namespace tactus::service {
 // Receives one file of a job's result or its checkpoint, keeps it durably and tells the core; the
 // answer comes when the core's record of it is durable, too. The call owns itself.
 grpc::ServerReadReactor<agent::v1::UploadArtifactRequest>* StartUpload(
-    const FileSurroundings& surroundings);
+    const FileSurroundings& surroundings, grpc::CallbackServerContext* context);
 
 }  // namespace tactus::service

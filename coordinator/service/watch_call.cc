@@ -17,25 +17,29 @@ namespace {
 class WatchCall final : public OwnedCall<WatchCall, grpc::ServerWriteReactor<v1::JobEvent>>,
                         public JobWatcher {
  public:
-  WatchCall(CoreRunner& core, metrics::CoordinatorMetrics& metrics, std::string peer)
-      : OwnedCall(metrics, "Jobs/WatchJob"), core_(core), peer_(std::move(peer)) {}
+  WatchCall(CoreRunner& core, grpc::CallbackServerContext* context, const Door& door)
+      : OwnedCall(context, door, "Jobs/WatchJob"), core_(core) {}
 
   void Start(const v1::WatchJobRequest& request) {
     const std::shared_ptr<WatchCall> self = Hold();
     const absl::StatusOr<std::string> id = ParseJobName("name", request.name());
-    if (id.ok()) return core_.Watch(*id, request.resume_token(), self);
-    core_.control().Post([self, status = id.status()] { self->OnEnd(status); });
+    const absl::Status& admitted = visit().admitted();
+    if (admitted.ok() && id.ok()) return core_.Watch(*id, request.resume_token(), self);
+    const absl::Status status = admitted.ok() ? id.status() : admitted;
+    core_.control().Post([self, status] { self->OnEnd(status); });
   }
 
-  const std::string& peer() const override { return peer_; }
+  const std::string& peer() const override { return visit().peer(); }
 
   // What waits is dropped with the watch: it is for somebody who does not read, and has a place in
   // memory.
   void OnEvent(const SharedEvent& event) override {
     if (end_.has_value()) return;
-    if (queue_.Push(event)) return Pump();
+    const absl::Status still = visit().Still();
+    if (still.ok() && queue_.Push(event)) return Pump();
     core_.Unwatch(shared_from_this());
     queue_ = {};
+    if (!still.ok()) return OnEnd(still);
     OnEnd(runtime::WithReason(
         absl::ResourceExhaustedError(
             "watch: this watcher reads too slowly: " + std::to_string(WatchQueue::kJobsMax) +
@@ -83,7 +87,6 @@ class WatchCall final : public OwnedCall<WatchCall, grpc::ServerWriteReactor<v1:
   }
 
   CoreRunner& core_;
-  const std::string peer_;
 
   // Control thread:
   WatchQueue queue_;
@@ -96,10 +99,10 @@ class WatchCall final : public OwnedCall<WatchCall, grpc::ServerWriteReactor<v1:
 }  // namespace
 
 grpc::ServerWriteReactor<v1::JobEvent>* StartWatch(CoreRunner& core,
-                                                   metrics::CoordinatorMetrics& metrics,
-                                                   const std::string& peer,
+                                                   grpc::CallbackServerContext* context,
+                                                   const Door& door,
                                                    const v1::WatchJobRequest& request) {
-  const auto call = std::make_shared<WatchCall>(core, metrics, peer);
+  const auto call = std::make_shared<WatchCall>(core, context, door);
   call->Start(request);
   return call.get();
 }

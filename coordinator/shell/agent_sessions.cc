@@ -42,14 +42,22 @@ absl::Status StatusOf(session::Ending ending, const std::string& reason) {
                                           : absl::AbortedError(message);
 }
 
+// Of whom the message is; 0: of the agent itself.
+WorkerId WorkerOf(const agent::v1::FromAgent& message) {
+  if (message.has_from_worker()) return WorkerId{message.from_worker().worker_id()};
+  if (message.has_worker_exited()) return WorkerId{message.worker_exited().worker_id()};
+  return WorkerId{};
+}
+
 }  // namespace
 
-AgentSessions::AgentSessions(Emit emit)
+AgentSessions::AgentSessions(Emit emit, RunsElsewhere runs_elsewhere)
     : rules_(
           {.emit = std::move(emit),
            .send = [this](AgentStream& stream, const auto& outgoing) { Write(stream, outgoing); },
            .close = [](AgentStream& stream, session::Ending ending,
-                       const std::string& reason) { stream.Close(StatusOf(ending, reason)); }}) {}
+                       const std::string& reason) { stream.Close(StatusOf(ending, reason)); }}),
+      runs_elsewhere_(std::move(runs_elsewhere)) {}
 
 absl::Status AgentSessions::Open(const std::shared_ptr<AgentStream>& stream,
                                  const agent::v1::FromAgent& first) {
@@ -86,6 +94,13 @@ std::optional<job::Event> AgentSessions::EventOf(const std::string& node,
                                                  const agent::v1::FromAgent& message) {
   if (message.has_log_lines()) {
     take_log_(node, message.log_lines());
+    return {};
+  }
+  // Whose device it sits on says what a worker does: no other agent can end it, or report for it.
+  const WorkerId worker = WorkerOf(message);
+  if (worker != WorkerId{} && runs_elsewhere_(worker, node)) {
+    runtime::Logger("agents")->warn("message of another node's worker dropped node={} worker={}",
+                                    node, worker.value);
     return {};
   }
   absl::StatusOr<job::Event> event = FromProto(message, node);

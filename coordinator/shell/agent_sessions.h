@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/id.h"
 #include "base/time.h"
 #include "coordinator/job/actions.h"
 #include "protocol/allegiance.h"
@@ -60,7 +61,10 @@ class AgentSessions {
   // Takes what a worker of the node wrote; may drop it.
   using TakeLog = std::function<void(const std::string& node, const agent::v1::LogLines& lines)>;
 
-  explicit AgentSessions(Emit emit);
+  // Whether another node than this has the worker.
+  using RunsElsewhere = std::function<bool(WorkerId worker, const std::string& node)>;
+
+  AgentSessions(Emit emit, RunsElsewhere runs_elsewhere);
 
   // Who this coordinator is. Before the first agent.
   void SetIdentity(protocol::CoordinatorIdentity identity) {
@@ -82,6 +86,9 @@ class AgentSessions {
 
   // The last Send is written.
   void Sent(AgentStream* stream) { rules_.Sent(stream); }
+
+  // See session::Sessions.
+  void Expel(AgentStream* stream, const std::string& reason) { rules_.Expel(stream, reason); }
 
   // The stream is gone. The session waits for another.
   void Closed(AgentStream* stream) { rules_.Closed(stream); }
@@ -113,6 +120,7 @@ class AgentSessions {
   std::optional<job::Event> EventOf(const std::string& node, const agent::v1::FromAgent& message);
 
   Rules rules_;
+  const RunsElsewhere runs_elsewhere_;
   TakeLog take_log_ = [](const std::string&, const agent::v1::LogLines&) {};
 };
 

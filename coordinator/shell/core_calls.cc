@@ -112,6 +112,7 @@ job::JobRecord CoreRunner::Named(NewJob job) {
   ids_[record.name] = record.id;
   record.uid = boost::uuids::to_string(boost::uuids::random_generator()());
   record.request_id = std::move(job.request_id);
+  record.owner = std::move(job.owner);
   if (!job.from.empty()) {
     record.from = std::move(job.from);
     record.checkpoint = std::move(job.start);
@@ -257,6 +258,11 @@ void CoreRunner::ListDecisions(const DecisionQuery& query,
 absl::Status CoreRunner::CheckArtifact(const Brought& file) const {
   const job::JobRecord* record = Current(file.id);
   if (record == nullptr) return NoSuchJob(file.id);
+  if (file.allow != nullptr) {
+    const absl::Status allowed =
+        file.allow(file.id, job::MakerNode(*record, file.worker, file.artifact));
+    if (!allowed.ok()) return allowed;
+  }
   if (MayBring(*record, file.worker, file.artifact)) return absl::OkStatus();
   return absl::FailedPreconditionError("worker_id: " + std::to_string(file.worker.value) +
                                        " is not of the job's present group");

@@ -7,6 +7,7 @@
 
 #include "coordinator/shell/core_runner.h"
 #include "coordinator/shell/job_conversion.h"
+#include "coordinator/store/job_columns.h"
 #include "coordinator/telemetry/scrape_targets.h"
 #include "runtime/status.h"
 
@@ -184,6 +185,27 @@ void CoreRunner::MarkNode(const std::string& name, NodeMarking marking, Answer<v
              bare.set_draining(false);
              answer(std::move(bare));
            });
+  });
+}
+
+// Who is not connected may be about to say what it runs: a coordinator that was restarted does not
+// know yet.
+void CoreRunner::FindNodesBlob(const std::string& node, const std::string& sha256,
+                               Answer<bool> answer) {
+  around_.control.Post([this, node, sha256, answer = std::move(answer)] {
+    const auto& nodes = cluster_.membership().nodes();
+    const auto known = nodes.find(node);
+    if (known == nodes.end() || !known->second.connected) {
+      return answer(absl::UnavailableError("nodes/" + node + ": its agent is not connected"));
+    }
+    for (const job::DeviceRecord& device : known->second.devices) {
+      const job::Holder* const holder = cluster_.membership().HolderOf(node, device.name);
+      const job::JobRecord* const record = holder == nullptr ? nullptr : cluster_.Find(holder->job);
+      if (record == nullptr) continue;
+      const std::vector<std::string> blobs = store::BlobsOf(*record);
+      if (std::ranges::find(blobs, sha256) != blobs.end()) return answer(true);
+    }
+    answer(false);
   });
 }
 

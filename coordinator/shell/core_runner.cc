@@ -74,11 +74,15 @@ CoreRunner::CoreRunner(const Surroundings& surroundings)
       awaited_nodes_(surroundings.metrics),
       queue_({.write = [this](const job::WriteBatch& batch) { Write(batch); },
               .perform = [this](const job::Action& action) { Perform(action); }}),
-      sessions_([this](const job::Event& event, std::function<void()> done) {
-        Handle(event, [done = std::move(done)](const absl::Status& status) {
-          if (status.ok()) done();  // else the agent says it again to the next coordinator
-        });
-      }),
+      sessions_(
+          [this](const job::Event& event, std::function<void()> done) {
+            Handle(event, [done = std::move(done)](const absl::Status& status) {
+              if (status.ok()) done();  // else the agent says it again to the next coordinator
+            });
+          },
+          [this](WorkerId worker, const std::string& node) {
+            return cluster_.RunsElsewhere(worker, node);
+          }),
       history_(NewLife()) {}
 
 CoreRunner::~CoreRunner() = default;

@@ -48,6 +48,7 @@ struct NewJob {
   std::string request_id = {};       // empty: none
   std::string from = {};             // id of the job that it begins from; empty: none
   job::CheckpointRecord start = {};  // of that job
+  std::string owner = {};            // as JobRecord has it
 };
 
 // Which rounds of a job.
@@ -196,12 +197,19 @@ class CoreRunner {
     std::string id{};
     job::ArtifactRecord artifact{};
     WorkerId worker{};  // whose it is; 0: not said
+    // Whether whoever brings it may, who is asked with where its maker runs, which is empty where
+    // the job has no such worker; null: whoever it is may. Any thread.
+    std::function<absl::Status(const std::string& job, const std::string& maker_node)> allow{};
   };
   // Whether it is of use; the core is told that it comes. Errors: NotFound, no such job that is not
-  // over; FailedPrecondition, another group has taken its worker's place.
+  // over; FailedPrecondition, another group has taken its worker's place; those of `allow`.
   void AdmitArtifact(const Brought& file, std::function<void(const absl::Status&)> answer);
   // Answers once what the core made of it is durable. Errors: AdmitArtifact's, as they are by now.
   void ReportArtifact(const Brought& file, std::function<void(const absl::Status&)> answer);
+
+  // Whether a job with workers on the node reads the blob, or goes on from it. Errors: Unavailable,
+  // the node's agent is not connected, and what runs there is not known.
+  void FindNodesBlob(const std::string& node, const std::string& sha256, Answer<bool> answer);
 
   // On the control thread only.
   // Forgets what is kept in memory of jobs that are no more in the store, and ends who waits for

@@ -252,6 +252,7 @@ v1::Job ToProto(const job::JobRecord& record) {
   proto.set_resize_reason(record.resize_reason);
   if (record.retry_time != 0) *proto.mutable_retry_time() = ToTimestamp(record.retry_time);
   if (!record.from.empty()) proto.set_from(JobName(record.from));
+  proto.set_owner(record.owner);
   if (!record.groups.empty()) {
     const job::TransportRecord& transport = record.groups.back().transport;
     proto.set_transport(std::string(NameOf(transport.kind)));

@@ -1,8 +1,12 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
+#include "base/descriptor.h"
 #include "coordinator/store/schema.h"
 #include "coordinator/store/sql_functions.h"
 #include "coordinator/store/sqlite_store.h"
@@ -36,7 +40,16 @@ absl::Status CannotOpen(const std::string& path, const absl::Status& status) {
   return status;
 }
 
+// What is in it is nobody else's business, whatever the umask is and whoever made the folder.
+// SQLite gives its log the mode of the file.
+void KeepPrivate(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (file.open()) ::fchmod(file.get(), 0600);
+  ::chmod((path + "-wal").c_str(), 0600);  // of before; there may be none
+}
+
 absl::StatusOr<Connection> Connect(const std::string& path) {
+  KeepPrivate(path);
   sqlite3* opened = nullptr;
   const int code = sqlite3_open_v2(
       path.c_str(), &opened,

@@ -79,11 +79,11 @@ class Hosts(Cluster):
         self.starts[name] += 1
         if name == COORDINATOR:
             self._start(name, [BIN / "tactus-coordinator", "--listen", f"0.0.0.0:{PORT}", "--state-dir", self.folder / name,
-                               "--metrics-listen", "off", "--tape-bytes", TAPE])
+                               "--metrics-listen", "off", "--tape-bytes", TAPE, "--insecure"])
             return
         self._start(name, [BIN / "tactus-agent", "--coordinator", f"{NET}1:{PORT}", "--node", name, "--devices",
                            ",".join(f"cpu:{i}" for i in range(self.devices)), "--state-dir", self.folder / name,
-                           "--drain-deadline", "0", "--address", f"{NET}{self.numbers[name]}"])
+                           "--drain-deadline", "0", "--address", f"{NET}{self.numbers[name]}", "--insecure"])
 
     def start_all(self):
         for name in self.numbers:

@@ -21,10 +21,12 @@ std::uint64_t NextIncarnation() {
 }  // namespace
 
 FakeAgent::FakeAgent(const std::string& coordinator, const std::string& node)
+    : FakeAgent(grpc::CreateChannel(coordinator, grpc::InsecureChannelCredentials()), node) {}
+
+FakeAgent::FakeAgent(const std::shared_ptr<grpc::Channel>& channel, const std::string& node)
     : node_(node),
       incarnation_(NextIncarnation()),
-      stub_(agent::v1::AgentSession::NewStub(
-          grpc::CreateChannel(coordinator, grpc::InsecureChannelCredentials()))) {}
+      stub_(agent::v1::AgentSession::NewStub(channel)) {}
 
 FakeAgent::~FakeAgent() { Break(); }
 
@@ -112,7 +114,8 @@ void FakeAgent::Write(agent::v1::FromAgent message) {
 }
 
 grpc::Status FakeAgent::Upload(const std::string& job, const std::string& path,
-                               const std::string& content, std::uint64_t size_bytes) {
+                               const std::string& content, std::uint64_t size_bytes,
+                               std::uint64_t worker) {
   const std::unique_ptr<grpc::ClientContext> context = NewContext();
   agent::v1::UploadArtifactResponse response;
   const auto writer = stub_->UploadArtifact(context.get(), &response);
@@ -120,6 +123,7 @@ grpc::Status FakeAgent::Upload(const std::string& job, const std::string& path,
   request.set_job_id(job);
   request.set_path(path);
   request.set_size_bytes(size_bytes);
+  request.set_worker_id(worker);
   writer->Write(request);
   agent::v1::UploadArtifactRequest data;
   data.set_data(content);

@@ -19,6 +19,8 @@ namespace tactus {
 class FakeAgent {
  public:
   FakeAgent(const std::string& coordinator, const std::string& node);
+  // Whatever the channel's certificate says.
+  FakeAgent(const std::shared_ptr<grpc::Channel>& channel, const std::string& node);
   ~FakeAgent();  // Break()
 
   // Opens a stream of this incarnation and returns the Welcome.
@@ -41,9 +43,9 @@ class FakeAgent {
   void Log(const std::string& job, std::uint64_t worker, std::uint64_t offset,
            const std::string& text);
 
-  // Uploads `content`, saying that it has `size_bytes`.
+  // Uploads `content`, saying that it has `size_bytes` and is of `worker`; 0: says of nobody.
   grpc::Status Upload(const std::string& job, const std::string& path, const std::string& content,
-                      std::uint64_t size_bytes);
+                      std::uint64_t size_bytes, std::uint64_t worker = 0);
 
   // How the stream ended. Requires: it did.
   grpc::Status Finish();

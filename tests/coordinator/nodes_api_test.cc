@@ -10,7 +10,7 @@
 #include <string>
 
 #include "absl/cleanup/cleanup.h"
-#include "coordinator/service/admin_service.h"
+#include "coordinator/service/door.h"
 #include "coordinator/store/store.h"
 #include "runtime/sha256.h"
 #include "tests/coordinator/fake_agent.h"

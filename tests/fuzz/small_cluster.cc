@@ -66,10 +66,14 @@ class SmallCluster::Stream final : public service::AgentStream {
 
 SmallCluster::SmallCluster(Stage stage)
     : cluster_(kWallOffset),
-      sessions_([this](const job::Event& event, const std::function<void()>& done) {
-        Give(event);
-        done();
-      }) {
+      sessions_(
+          [this](const job::Event& event, const std::function<void()>& done) {
+            Give(event);
+            done();
+          },
+          [this](WorkerId worker, const std::string& node) {
+            return cluster_.RunsElsewhere(worker, node);
+          }) {
   Require(Open(OrdinaryHello()), "an ordinary agent is welcome");
   Give(job::JobSubmitted{OrdinaryJob()});
   Bring(stage);

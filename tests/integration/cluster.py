@@ -73,13 +73,14 @@ class Cluster:
         self.processes = {}
         self.address = ""
         self.metrics = ""
+        self.tls = {}  # folders of certificates, by who; empty: plain
 
     def start_coordinator(self, listen="127.0.0.1:0", options=(), state="coordinator", program=BIN / "tactus-coordinator"):
         address_file = self.folder / "address"
         address_file.unlink(missing_ok=True)
         self._start("coordinator", [program, "--listen", listen, "--state-dir",
                                     self.folder / state, "--metrics-listen", "127.0.0.1:0",
-                                    "--address-file", address_file, *options])
+                                    "--address-file", address_file, *self.security("coordinator", listen), *options])
         process = self.processes["coordinator"]
         wait_until(lambda: address_file.exists() or process.poll() is not None, 20, "the coordinator serves")
         if not address_file.exists():
@@ -87,10 +88,17 @@ class Cluster:
         lines = dict(line.split("=", 1) for line in address_file.read_text().split())
         self.address, self.metrics = lines["grpc"], lines["metrics"]
 
+    def security(self, who, address):
+        """How to go to the address, or to be there."""
+        if self.tls:
+            return ["--tls-dir", self.tls[who]]
+        return [] if address.startswith("127.") else ["--insecure"]
+
     def start_agent(self, node, devices, speeds=None, drain_deadline="0", options=()):
         command = [BIN / "tactus-agent", "--coordinator", self.address, "--node", node, "--devices",
                    ",".join(f"cpu:{i}" for i in range(devices)), "--state-dir", self.folder / node,
-                   "--metrics-listen", "127.0.0.1:0", "--drain-deadline", drain_deadline, *options]
+                   "--metrics-listen", "127.0.0.1:0", "--drain-deadline", drain_deadline,
+                   *self.security(node, self.address), *options]
         if speeds:
             command += ["--emulated-speeds", speeds]
         self._start(node, command)
@@ -108,10 +116,10 @@ class Cluster:
         process.kill()
         process.wait()
 
-    def tactus(self, *words, check=True):
+    def tactus(self, *words, check=True, who="user"):
         """Runs the CLI against this cluster; returns (exit code, stdout, stderr)."""
-        done = subprocess.run([*self.within, str(BIN / "tactus"), "--server", self.address, *map(str, words)],
-                              capture_output=True, text=True, timeout=120)
+        command = [*self.within, BIN / "tactus", "--server", self.address, *self.security(who, self.address), *words]
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=120)
         if check and done.returncode != 0:
             raise AssertionError(f"tactus {' '.join(map(str, words))}: exit {done.returncode}\n{done.stdout}{done.stderr}")
         return done.returncode, done.stdout, done.stderr

@@ -90,25 +90,27 @@ TEST_F(AgentProcessTest, WrongCommandLinesExitWith64AndWrongValuesWith78) {
   };
   const Case cases[] = {
       {{}, 64, "--coordinator"},
-      {{"--coordinator", "a:1", "--colour", "red"}, 64, "--colour"},
+      {{"--coordinator", "127.0.0.1:1", "--colour", "red"}, 64, "--colour"},
       {{"--coordinator", "nowhere"}, 78, "coordinator: 'nowhere'"},
-      {{"--coordinator", "a:1", "--worker-binary", "/bin/sh", "--devices", "gpu:0"},
+      {{"--coordinator", "127.0.0.1:1", "--worker-binary", "/bin/sh", "--devices", "gpu:0"},
        78,
        "devices: 'gpu:0'"},
-      {{"--coordinator", "a:1", "--worker-binary", "/bin/sh", "--devices", "cuda:0",
+      {{"--coordinator", "127.0.0.1:1", "--worker-binary", "/bin/sh", "--devices", "cuda:0",
         "--nvml-library", "/nowhere/nvml.so"},
        78,
        "devices: 'cuda:0': /nowhere/nvml.so cannot be opened"},
-      {{"--coordinator", "a:1", "--worker-binary", "/bin/sh", "--devices", "gpus", "--nvml-library",
-        TACTUS_NVML_DOUBLE},
+      {{"--coordinator", "127.0.0.1:1", "--worker-binary", "/bin/sh", "--devices", "gpus",
+        "--nvml-library", TACTUS_NVML_DOUBLE},
        78,
        "devices: 'gpus': this host has no GPU"},
-      {{"--coordinator", "a:1", "--worker-binary", "/nowhere"}, 78, "worker-binary: '/nowhere'"},
-      {{"--coordinator", "a:1", "--log-level", "loud"}, 78, "loud"},
-      {{"--coordinator", "a:1", "--worker-binary", "/bin/sh", "--metrics-listen", "x"},
+      {{"--coordinator", "127.0.0.1:1", "--worker-binary", "/nowhere"},
+       78,
+       "worker-binary: '/nowhere'"},
+      {{"--coordinator", "127.0.0.1:1", "--log-level", "loud"}, 78, "loud"},
+      {{"--coordinator", "127.0.0.1:1", "--worker-binary", "/bin/sh", "--metrics-listen", "x"},
        78,
        "metrics-listen"},
-      {{"--coordinator", "a:1", "--worker-binary", "/bin/sh", "--state-dir", "/proc/none"},
+      {{"--coordinator", "127.0.0.1:1", "--worker-binary", "/bin/sh", "--state-dir", "/proc/none"},
        73,
        "/proc/none"},
   };
@@ -123,8 +125,8 @@ TEST_F(AgentProcessTest, ConfigShowPrintsWhatIsInForceAndWhereFromAsAFile) {
   std::ofstream(folder_.File("config")) << "node = from-file\nlabel = zone=west\n";
   ASSERT_EQ(::setenv("TACTUS_NODE", "from-environment", 1), 0);
   ASSERT_EQ(::setenv("TACTUS_TAINT", "gpu=only", 1), 0);
-  const std::vector<std::string> show = {"config",          "show",   "--coordinator", "a:1",
-                                         "--worker-binary", "/bin/sh"};
+  const std::vector<std::string> show = {
+      "config", "show", "--coordinator", "127.0.0.1:1", "--worker-binary", "/bin/sh"};
   std::vector<std::string> arguments = show;
   arguments.insert(arguments.end(), {"--config", folder_.File("config")});
 
@@ -132,7 +134,7 @@ TEST_F(AgentProcessTest, ConfigShowPrintsWhatIsInForceAndWhereFromAsAFile) {
 
   EXPECT_EQ(ExitCode(), 0);
   const std::string shown = Output();
-  EXPECT_THAT(shown, ContainsRegex("coordinator = a:1 +# flag\n"));
+  EXPECT_THAT(shown, ContainsRegex("coordinator = 127.0.0.1:1 +# flag\n"));
   EXPECT_THAT(shown, ContainsRegex("node = from-file +# file " + folder_.File("config") + "\n"));
   EXPECT_THAT(shown, ContainsRegex("taint = \"gpu=only\" +# environment\n"));
   EXPECT_THAT(shown, ContainsRegex("devices = cpu:0 +# default\n"));
@@ -155,7 +157,7 @@ TEST_F(AgentProcessTest, ConfigShowRefusesWhatTheAgentWouldRefuse) {
 TEST_F(AgentProcessTest, WhatAFileSaysAndNobodyKnowsIsRefused) {
   std::ofstream(folder_.File("config")) << "nodde = a\n";
 
-  Run({"--coordinator", "a:1", "--config", folder_.File("config")});
+  Run({"--coordinator", "127.0.0.1:1", "--config", folder_.File("config")});
 
   EXPECT_EQ(ExitCode(), 64);
   EXPECT_EQ(Output(),
@@ -164,16 +166,16 @@ TEST_F(AgentProcessTest, WhatAFileSaysAndNobodyKnowsIsRefused) {
 }
 
 TEST_F(AgentProcessTest, AnAddressThatNobodyCouldReachIsRefused) {
-  Run({"--coordinator", "a:1", "--worker-binary", "/bin/sh", "--state-dir", folder_.File("state"),
-       "--address", "no such host"});
+  Run({"--coordinator", "127.0.0.1:1", "--worker-binary", "/bin/sh", "--state-dir",
+       folder_.File("state"), "--address", "no such host"});
 
   EXPECT_EQ(ExitCode(), 78);
   EXPECT_THAT(Output(), HasSubstr("address: \"no such host\" does not resolve"));
 }
 
 TEST_F(AgentProcessTest, AMetricsPortInUseExitsWith69) {
-  Run({"--coordinator", "a:1", "--worker-binary", "/bin/sh", "--state-dir", folder_.File("state"),
-       "--metrics-listen", coordinator_.address()});
+  Run({"--coordinator", "127.0.0.1:1", "--worker-binary", "/bin/sh", "--state-dir",
+       folder_.File("state"), "--metrics-listen", coordinator_.address()});
 
   EXPECT_EQ(ExitCode(), 69);
 }

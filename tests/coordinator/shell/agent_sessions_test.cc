@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -120,10 +121,41 @@ class AgentSessionsTest : public testing::Test {
   std::vector<std::uint64_t> running_;   // on its node
   std::vector<std::uint64_t> ended_;     // of which it has to tell
   absl::Status opened_;
-  AgentSessions sessions_{[this](const job::Event& event, std::function<void()> done) {
-    Record(event, std::move(done));
-  }};
+  std::set<std::uint64_t> elsewhere_;  // workers of other nodes
+  AgentSessions sessions_{
+      [this](const job::Event& event, std::function<void()> done) {
+        Record(event, std::move(done));
+      },
+      [this](WorkerId worker, const std::string&) { return elsewhere_.contains(worker.value); }};
 };
+
+TEST_F(AgentSessionsTest, WhatIsSaidOfAnotherNodesWorkerIsDropped) {
+  const auto stream = Connect(1);
+  elsewhere_ = {2, 3};
+
+  Say(stream, 1);
+  Say(stream, 2);  // that it exited
+  agent::v1::FromAgent report;
+  report.set_sequence(3);
+  report.mutable_from_worker()->set_worker_id(3);
+  report.mutable_from_worker()->mutable_message()->mutable_report();
+  sessions_.Receive(stream.get(), report, [this] { ++reads_; });
+  Say(stream, 4);
+
+  EXPECT_THAT(events_, ElementsAre("joined", "1", "4"));
+  EXPECT_EQ(reads_, 4);  // its agent's own words are heard on
+}
+
+TEST_F(AgentSessionsTest, WhoIsExpelledIsLostWithItsWorkersAndMayComeBackAfresh) {
+  const auto stream = Connect(1);
+  sessions_.Expel(stream.get(), "its certificate is revoked");
+  Say(stream, 1);  // of what was on its way
+
+  EXPECT_THAT(events_, ElementsAre("joined", "lost"));
+  EXPECT_FALSE(sessions_.Nodes().front().connected);
+  Connect(1);
+  EXPECT_THAT(events_, ElementsAre("joined", "lost", "joined"));
+}
 
 TEST_F(AgentSessionsTest, AStreamIsWelcomedBeforeAnythingElse) {
   const auto stream = Connect(1);

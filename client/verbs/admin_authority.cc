@@ -1,0 +1,167 @@
+// `tactus admin init-ca`, `issue` and `revoke`: a small certificate authority, in files here.
+#include <cstdint>
+
+#include "client/render/error_lines.h"
+#include "client/verbs/words.h"
+#include "identity/authority.h"
+#include "identity/revocations.h"
+#include "runtime/now.h"
+
+namespace tactus::client {
+namespace {
+
+constexpr std::int64_t kNanoseconds = 1'000'000'000;
+constexpr std::uint64_t kDaysMax = 36'500;
+
+std::int64_t SecondsNow() { return runtime::WallNow() / kNanoseconds; }
+
+// Of what is done with files of this machine.
+ExitCode Report(const absl::Status& status, const Means& means) {
+  if (absl::IsAlreadyExists(status)) {
+    means.screen.Say(std::string(status.message()));
+    return ExitCode::kConflict;
+  }
+  if (absl::IsInvalidArgument(status) || absl::IsNotFound(status) ||
+      absl::IsFailedPrecondition(status)) {
+    means.screen.Say(std::string(status.message()));
+    return ExitCode::kUsage;
+  }
+  return ReportError(OfLocalFile(status), means.screen);
+}
+
+class InitAuthorityVerb : public Verb {
+ public:
+  void Declare(CLI::App& program) override {
+    CLI::App* verb = AddVerb(AdminGroup(program), "init-ca",
+                             "Make a certificate authority, whose certificates say who is who");
+    verb->add_option("--out", folder_, "Its folder: ca.pem, and ca-key.pem, which signs")
+        ->required();
+    verb->add_option("--domain", domain_, "The trust domain, a part of every name it gives")
+        ->capture_default_str();
+    verb->add_option("--days", days_, "How long it is valid")
+        ->check(WholeNumber(1, kDaysMax))
+        ->capture_default_str();
+  }
+  Need need() const override { return Need::kNothing; }
+  ExitCode Run(const Means& means) override {
+    const absl::Status made =
+        identity::InitAuthority(folder_, domain_, SecondsNow(), static_cast<int>(days_));
+    if (!made.ok()) return Report(made, means);
+    means.screen.Print(folder_ + "/ca.pem\n" + folder_ + "/ca-key.pem\n");
+    means.screen.Say("whoever has ca-key.pem can be anybody: keep it off the nodes");
+    return ExitCode::kOk;
+  }
+
+ private:
+  std::string folder_;
+  std::string domain_ = identity::kDomainDefault;
+  std::uint64_t days_ = 3650;
+};
+
+// Whom a certificate is about: exactly one of the options.
+struct Holder {
+  std::string node{};
+  std::string user{};
+  bool coordinator = false;
+
+  void Declare(CLI::App* verb) {
+    verb->add_option("--node", node, "An agent's node, of this name");
+    verb->add_option("--user", user, "A user, of this name");
+    verb->add_flag("--coordinator", coordinator, "The coordinator");
+  }
+  int given() const { return !node.empty() + !user.empty() + (coordinator ? 1 : 0); }
+  identity::Kind kind() const {
+    if (coordinator) return identity::Kind::kCoordinator;
+    return node.empty() ? identity::Kind::kUser : identity::Kind::kNode;
+  }
+  std::string name() const { return node.empty() ? user : node; }
+};
+
+class IssueVerb : public Verb {
+ public:
+  void Declare(CLI::App& program) override {
+    CLI::App* verb = AddVerb(AdminGroup(program), "issue",
+                             "Issue a certificate: the folder for somebody's --tls-dir");
+    holder_.Declare(verb);
+    verb->add_option("--ca", authority_, "The authority's folder, of init-ca")->required();
+    verb->add_option("--out", folder_, "Where ca.pem, cert.pem and key.pem are to be")->required();
+    AddRepeated(verb, "--dns", &dns_, "A host name, for programs beside Tactus; may be repeated");
+    AddRepeated(verb, "--ip", &addresses_, "An address, likewise");
+    verb->add_option("--days", days_, "How long it is valid")
+        ->check(WholeNumber(1, kDaysMax))
+        ->capture_default_str();
+    verb->add_flag("--renew", renew_,
+                   "For the holder and key that --out has: cert.pem alone is replaced, while it is "
+                   "in use");
+  }
+  std::string Check() override {
+    if (holder_.given() == (renew_ ? 0 : 1)) return "";
+    return renew_ ? "--renew: goes without --node, --user and --coordinator, which stay as they are"
+                  : "allowed is exactly one of --node, --user, --coordinator";
+  }
+  Need need() const override { return Need::kNothing; }
+  ExitCode Run(const Means& means) override {
+    const identity::CertificateOrder order = {
+        .kind = holder_.kind(),
+        .name = holder_.name(),
+        .dns = dns_,
+        .addresses = addresses_,
+        .now = SecondsNow(),
+        .seconds = static_cast<std::int64_t>(days_) * identity::kDaySeconds};
+    const absl::StatusOr<identity::Certificate> issued =
+        renew_ ? identity::RenewIn(authority_, folder_, order)
+               : identity::IssueInto(authority_, folder_, order);
+    if (!issued.ok()) return Report(issued.status(), means);
+    means.screen.Print(identity::SpiffeIdOf(issued->holder) + "\nserial " + issued->serial + "\n");
+    return ExitCode::kOk;
+  }
+
+ private:
+  Holder holder_;
+  std::string authority_;
+  std::string folder_;
+  std::vector<std::string> dns_;
+  std::vector<std::string> addresses_;
+  std::uint64_t days_ = 7;
+  bool renew_ = false;
+};
+
+class RevokeVerb : public Verb {
+ public:
+  void Declare(CLI::App& program) override {
+    CLI::App* verb = AddVerb(AdminGroup(program), "revoke",
+                             "Let a node, a user or one certificate in no more, within seconds");
+    holder_.Declare(verb);
+    verb->add_option("--serial", serial_, "One certificate, by the number that issue printed");
+    verb->add_option("--in", folder_, "The coordinator's --tls-dir, on its machine: file revoked")
+        ->required();
+  }
+  std::string Check() override {
+    return holder_.given() + (serial_.empty() ? 0 : 1) == 1
+               ? ""
+               : "allowed is exactly one of --node, --user, --coordinator, --serial";
+  }
+  Need need() const override { return Need::kNothing; }
+  ExitCode Run(const Means& means) override {
+    const std::string entry =
+        serial_.empty() ? identity::ShortNameOf({.kind = holder_.kind(), .name = holder_.name()})
+                        : "serial " + serial_;
+    const absl::Status revoked = identity::Revoke(folder_ + "/" + identity::kRevokedFile, entry);
+    if (!revoked.ok()) return Report(revoked, means);
+    means.screen.Print(entry + "\n");
+    return ExitCode::kOk;
+  }
+
+ private:
+  Holder holder_;
+  std::string serial_;
+  std::string folder_;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> MakeInitAuthority() { return std::make_unique<InitAuthorityVerb>(); }
+std::unique_ptr<Verb> MakeIssue() { return std::make_unique<IssueVerb>(); }
+std::unique_ptr<Verb> MakeRevoke() { return std::make_unique<RevokeVerb>(); }
+
+}  // namespace tactus::client

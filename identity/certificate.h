@@ -1,0 +1,36 @@
+// What a certificate says of its holder.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "identity/name.h"
+
+namespace tactus::identity {
+
+struct Certificate {
+  Name holder{};
+  std::string serial{};       // hexadecimal, in lower case
+  std::int64_t begin = 0;     // seconds since 1970, UTC
+  std::int64_t end = 0;       // likewise: from then on it is not valid
+  std::string fingerprint{};  // SHA-256 of it as DER, 64 hexadecimal digits
+};
+
+// Reads the first certificate of a PEM text. That somebody trusts it is not looked at: TLS has
+// done so. Errors: InvalidArgument, it is none, or does not name exactly one holder by exactly one
+// URI.
+absl::StatusOr<Certificate> ReadCertificate(const std::string& pem);
+
+// Whether key, certificate and authority of a TLS folder go together and are valid at `now` [s
+// since 1970]; then whom the certificate names. Errors: InvalidArgument or FailedPrecondition,
+// beginning with the file.
+struct TlsTexts {
+  std::string authority{};    // ca.pem
+  std::string certificate{};  // cert.pem
+  std::string key{};          // key.pem
+};
+absl::StatusOr<Certificate> CheckTlsTexts(const TlsTexts& texts, std::int64_t now);
+
+}  // namespace tactus::identity

@@ -1,0 +1,69 @@
+// OpenSSL's objects with owners. For the bodies of this room alone.
+
+#pragma once
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+#include <openssl/x509_vfy.h>
+#include <openssl/x509v3.h>
+
+#include <memory>
+#include <string>
+
+namespace tactus::identity {
+
+template <auto kFree>
+struct Freed {
+  template <typename T>
+  void operator()(T* object) const {
+    kFree(object);
+  }
+};
+
+using Bio = std::unique_ptr<BIO, Freed<BIO_free>>;
+using X509Owner = std::unique_ptr<X509, Freed<X509_free>>;
+using KeyOwner = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
+using StoreOwner = std::unique_ptr<X509_STORE, Freed<X509_STORE_free>>;
+using StoreContextOwner = std::unique_ptr<X509_STORE_CTX, Freed<X509_STORE_CTX_free>>;
+using ExtensionOwner = std::unique_ptr<X509_EXTENSION, Freed<X509_EXTENSION_free>>;
+using NamesOwner = std::unique_ptr<GENERAL_NAMES, Freed<GENERAL_NAMES_free>>;
+
+// A reader of `text`, which outlives it.
+inline Bio Reader(const std::string& text) {
+  return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+}
+
+// The first certificate of a PEM text. Null: it has none.
+inline X509Owner ReadX509(const std::string& pem) {
+  const Bio in = Reader(pem);
+  return X509Owner(PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr));
+}
+
+// Never asks at the terminal for a password: a key that has one is not read. Null: it has none.
+inline KeyOwner ReadKey(const std::string& pem) {
+  const Bio in = Reader(pem);
+  const auto none = [](char*, int, int, void*) { return 0; };
+  return KeyOwner(PEM_read_bio_PrivateKey(in.get(), nullptr, none, nullptr));
+}
+
+// All that was written to a memory BIO.
+inline std::string Written(const Bio& bio) {
+  char* bytes = nullptr;
+  const long size = BIO_get_mem_data(bio.get(), &bytes);
+  return {bytes, static_cast<std::size_t>(size)};
+}
+
+// The oldest error that this thread's queue holds, which is emptied.
+inline std::string LastError() {
+  char text[256] = "no reason given";
+  if (const unsigned long code = ERR_get_error(); code != 0) {
+    ERR_error_string_n(code, text, sizeof text);
+  }
+  ERR_clear_error();
+  return text;
+}
+
+}  // namespace tactus::identity
