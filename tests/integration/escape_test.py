@@ -186,8 +186,7 @@ class BoxTest(EscapeTest):
         job = self.cluster.submit(tiny_spec(self.folder.corpus(), rounds=30))
         done = self.cluster.wait(job, ["SUCCEEDED", "FAILED"])
         self.assertEqual(done["state"], "JOB_STATE_SUCCEEDED", done.get("state_reason"))
-        scratch = [str(path) for path in (self.key.parent / "jobs").glob("*/scratch-*")]
-        self.assertEqual(scratch, [], "what was thrown away is gone")
+        wait_until(lambda: not list((self.key.parent / "jobs").glob("*/scratch-*")), 10, "what was thrown away is gone")
 
     def is_held(self, name, label):
         # Without cgroups: memory by each process's own limit, tasks by that of a user of their own.

@@ -1,0 +1,34 @@
+#include "agent/daemon/worker_box.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/support/temporary_folder.h"
+
+namespace tactus::agent {
+namespace {
+
+TEST(WorkerBoxTest, APrivatePlaceIsHiddenWhereItIsWhateverItWasCalled) {
+  TemporaryFolder folder;
+  const std::string real = std::filesystem::canonical(folder.path()).string();
+  for (const char* name : {"state/jobs", "state/blobs", "state/run", "keys", "linked"}) {
+    std::filesystem::create_directories(folder.File(name));
+  }
+  std::filesystem::create_directory_symlink(folder.File("linked"), folder.File("link"));
+  WorkerBox::Options options{.state_folder = folder.File("state"),
+                             .socket_folder = folder.File("state/run"),
+                             .worker_binary = "/bin/true"};
+  options.box.private_places = {std::filesystem::relative(folder.File("keys")).string(),
+                                folder.File("link"), folder.File("none")};
+
+  const auto box = WorkerBox::Open(options);
+
+  ASSERT_TRUE(box.ok()) << box.status();
+  EXPECT_THAT((*box)->PlaceOf("job").private_places,
+              testing::IsSupersetOf({real + "/keys", real + "/linked", real + "/state"}));
+}
+
+}  // namespace
+}  // namespace tactus::agent
