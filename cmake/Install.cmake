@@ -59,14 +59,14 @@ install(FILES ${installed}/client/tactus.fish
 # The client library for programs elsewhere: one archive of what client/api needs of this tree, and the headers that its
 # own reach. find_package(tactus) finds it.
 add_library(tactus_client STATIC EXCLUDE_FROM_ALL
-  $<TARGET_OBJECTS:tactus_api_client> $<TARGET_OBJECTS:tactus_runtime> $<TARGET_OBJECTS:tactus_proto>)
+  $<TARGET_OBJECTS:tactus_api_client> $<TARGET_OBJECTS:tactus_identity> $<TARGET_OBJECTS:tactus_runtime> $<TARGET_OBJECTS:tactus_proto>)
 set_target_properties(tactus_client PROPERTIES LINKER_LANGUAGE CXX ARCHIVE_OUTPUT_DIRECTORY ${installed}/dev)
 add_custom_command(TARGET tactus_client POST_BUILD
   COMMAND ${CMAKE_STRIP} --strip-debug --enable-deterministic-archives $<TARGET_FILE:tactus_client> VERBATIM)
 install(FILES $<TARGET_FILE:tactus_client> DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
 set(headers_at ${CMAKE_INSTALL_INCLUDEDIR}/tactus)
-foreach(header base/rng base/time client/api/cancellation client/api/client client/api/options runtime/retry runtime/status
-    threads/mutex)
+foreach(header base/rng base/time client/api/cancellation client/api/client client/api/options identity/certificate
+    identity/credentials identity/name runtime/retry runtime/status threads/mutex)
   cmake_path(GET header PARENT_PATH folder)
   install(FILES ${PROJECT_SOURCE_DIR}/${header}.h DESTINATION ${headers_at}/${folder} COMPONENT dev)
 endforeach()

@@ -10,7 +10,7 @@ namespace tactus::agent {
 namespace {
 
 constexpr std::size_t kChunkBytes = 1000;
-constexpr std::chrono::milliseconds kCancelCheck{20};
+constexpr std::chrono::milliseconds kLookForCancel{20};
 
 }  // namespace
 
@@ -71,7 +71,7 @@ grpc::Status FakeArtifacts::DownloadBlob(grpc::ServerContext* context,
     std::unique_lock lock(mutex_);
     offsets_.push_back(request->offset());
     changed_.notify_all();
-    while (shut_ && !context->IsCancelled()) changed_.wait_for(lock, kCancelCheck);
+    while (shut_ && !context->IsCancelled()) changed_.wait_for(lock, kLookForCancel);
     const auto found = blobs_.find(request->sha256());
     if (found == blobs_.end()) return {grpc::StatusCode::NOT_FOUND, "no such file here"};
     if (request->offset() > found->second.size()) return {grpc::StatusCode::OUT_OF_RANGE, "offset"};
