@@ -367,12 +367,9 @@ TEST_F(AgentTest, AWorkerThatDidNotStartLeavesNoScratchFolder) {
   Open({});
   coordinator_->StartWorker(5, "echo");
   EXPECT_EQ(coordinator_->AwaitExit(5).exit_code(), 127);
-  coordinator_->StartWith(6, "echo", Needing(std::string(64, 'a')));
-  EXPECT_EQ(coordinator_->AwaitExit(6).exit_code(), 127);
 
   EXPECT_TRUE(std::filesystem::exists(folder_.File("state/jobs/echo/result")));
   EXPECT_FALSE(std::filesystem::exists(folder_.File("state/jobs/echo/scratch-5")));
-  EXPECT_FALSE(std::filesystem::exists(folder_.File("state/jobs/echo/scratch-6")));
 }
 
 TEST_F(AgentTest, AWorkerThatIsAskedForAgainGoesOn) {
