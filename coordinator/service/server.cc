@@ -412,7 +412,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Open(const ServerOptions& option
   absl::StatusOr<std::unique_ptr<store::Store>> store =
       store::Store::Open(options.state_dir + "/" + kDatabaseName);
   if (!store.ok()) return store.status();
-  auto audit = access::AuditLog::Open({.folder = options.state_dir + "/audit"});
+  auto audit = access::AuditLog::Open(
+      {.folder = options.state_dir + "/audit", .lines_max = options.audit_lines});
   if (!audit.ok()) return audit.status();
   ServerImpl::Parts parts = {.lock = *std::move(lock),
                              .store = *std::move(store),

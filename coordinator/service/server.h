@@ -39,6 +39,7 @@ struct ServerOptions {
   Upkeep::Intervals upkeep = {};
   Duration look_at_rules = Seconds(5);  // as access::GateOptions has it
   TransferSlots::Limits transfers = {};
+  std::size_t audit_lines = 4096;  // as access::AuditOptions has lines_max
   std::size_t unfinished_jobs = 100'000;  // jobs that are not over, at most
 
   // Errors: InvalidArgument, the first option that is wrong.

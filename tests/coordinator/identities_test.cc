@@ -298,6 +298,33 @@ TEST_F(IdentitiesTest, EveryChangeAndEveryRefusalIsWrittenDown) {
   }
 }
 
+class IdentitiesAndFewLinesTest : public IdentitiesTest {
+ protected:
+  IdentitiesAndFewLinesTest() { options_.audit_lines = 8; }
+};
+
+// More streams than the audit log has places: none of them is a change yet.
+TEST_F(IdentitiesAndFewLinesTest, StreamsThatSayNothingKeepNobodyFromWork) {
+  const auto channel = ChannelOf("node/a");
+  const auto stub = agent::v1::AgentSession::NewStub(channel);
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::unique_ptr<grpc::ClientReaderWriter<agent::v1::FromAgent, agent::v1::ToAgent>>>
+      streams;
+  for (int i = 0; i < 50; ++i) {
+    contexts.push_back(std::make_unique<grpc::ClientContext>());
+    streams.push_back(stub->Session(contexts.back().get()));
+  }
+  Become("user/alice");
+  EXPECT_TRUE(Create(SmallSpec()).ok());
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    contexts[i]->TryCancel();
+    streams[i]->Finish();
+  }
+  Stop();
+
+  EXPECT_EQ(access::VerifyAudit(StateFolder() + "/audit")->lines, 1u);
+}
+
 // A node that has the port of the coordinator cannot pose as it.
 TEST_F(IdentitiesTest, TheCoordinatorIsKnownByItsIdNotByAnyCertificateOfItsAuthority) {
   const auto folder = [&](const std::string& name, const identity::TlsTexts& texts) {
