@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "identity/openssl_types.h"
+#include "runtime/now.h"
 
 namespace tactus::identity {
 namespace {
@@ -72,15 +73,6 @@ absl::StatusOr<Certificate> Describe(const X509* x509) {
                      .fingerprint = FingerprintOf(x509)};
 }
 
-std::string DateOf(std::int64_t seconds) {
-  const std::time_t time = seconds;
-  std::tm parts{};
-  ::gmtime_r(&time, &parts);
-  char text[32] = "";
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
-
 // Those of the authority's file, which may hold several while one takes the place of another.
 StoreOwner StoreOf(const std::string& pem) {
   StoreOwner store(X509_STORE_new());
@@ -132,9 +124,10 @@ absl::StatusOr<Certificate> CheckTlsTexts(const TlsTexts& texts, std::int64_t no
     return absl::InvalidArgumentError("cert.pem: ca.pem has not signed it: " + why);
   }
   if (now < certificate->begin || now >= certificate->end) {
-    return absl::FailedPreconditionError("cert.pem: is valid from " + DateOf(certificate->begin) +
-                                         " to " + DateOf(certificate->end) + ", and it is " +
-                                         DateOf(now) + "; issue another");
+    return absl::FailedPreconditionError("cert.pem: is valid from " +
+                                         runtime::UtcText(certificate->begin) + " to " +
+                                         runtime::UtcText(certificate->end) + ", and it is " +
+                                         runtime::UtcText(now) + "; issue another");
   }
   return certificate;
 }

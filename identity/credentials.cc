@@ -22,7 +22,6 @@ namespace {
 namespace tls = grpc::experimental;
 
 constexpr unsigned kRefreshSeconds = 5;
-constexpr std::int64_t kNanoseconds = 1'000'000'000;
 
 std::shared_ptr<tls::CertificateProviderInterface> WatcherOf(const std::string& tls_dir) {
   return std::make_shared<tls::FileWatcherCertificateProvider>(
@@ -82,7 +81,7 @@ absl::StatusOr<Certificate> CheckTlsFolder(const std::string& tls_dir) {
     }
     *text = *std::move(read);
   }
-  absl::StatusOr<Certificate> certificate = CheckTlsTexts(texts, runtime::WallNow() / kNanoseconds);
+  absl::StatusOr<Certificate> certificate = CheckTlsTexts(texts, runtime::WallSeconds());
   if (certificate.ok()) return certificate;
   return absl::Status(certificate.status().code(),
                       "tls-dir: " + tls_dir + "/" + std::string(certificate.status().message()));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "base/time.h"
 
@@ -14,5 +15,10 @@ Instant Now();
 // Wall-clock time in nanoseconds since 1970: for people, records and file names. It decides
 // nothing.
 std::int64_t WallNow();
+// The same in whole seconds, as certificates have it.
+std::int64_t WallSeconds();
+
+// "2026-11-28T07:51:33Z" of seconds since 1970.
+std::string UtcText(std::int64_t seconds);
 
 }  // namespace tactus::runtime

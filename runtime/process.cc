@@ -87,6 +87,17 @@ absl::Status MakeWritableFolder(const std::string& folder) {
   return absl::OkStatus();
 }
 
+std::string WorkerProgramFor(const std::string& folder) {
+  const std::filesystem::path own = folder;
+  const std::filesystem::path beside = own / "tactus-worker";
+  const std::filesystem::path installed =
+      own.parent_path() / "libexec" / "tactus" / "tactus-worker";
+  std::error_code error;
+  const bool apart =
+      !std::filesystem::exists(beside, error) && std::filesystem::exists(installed, error);
+  return (apart ? installed : beside).string();
+}
+
 std::vector<std::string> NamesIn(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;

@@ -35,6 +35,10 @@ void RaiseFileLimit();
 // Errors: PermissionDenied, FailedPrecondition (not a folder), ResourceExhausted (disk full).
 absl::Status MakeWritableFolder(const std::string& folder);
 
+// Where the worker's program is for a program in `folder`: beside it, as in a build's folder; else
+// where an installation has what nobody calls by name. Beside it where there is none.
+std::string WorkerProgramFor(const std::string& folder);
+
 // The names in a folder, in no order; none when there is no such folder.
 std::vector<std::string> NamesIn(const std::string& folder);
 

@@ -54,6 +54,12 @@ std::string Sha256::Finish() {
   return absl::BytesToHexString({reinterpret_cast<const char*>(digest.data()), size});
 }
 
+std::string Sha256Of(std::string_view bytes) {
+  Sha256 hash;
+  hash.Update(bytes);
+  return hash.Finish();
+}
+
 bool IsSha256(std::string_view text) {
   return text.size() == kDigits && std::ranges::all_of(text, [](const char c) {
            return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');

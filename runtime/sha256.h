@@ -30,6 +30,9 @@ class Sha256 {
   std::unique_ptr<State> state_;  // null: finished or moved from
 };
 
+// Of what is at hand whole.
+std::string Sha256Of(std::string_view bytes);
+
 // True for 64 hexadecimal digits in lower case, and nothing else.
 bool IsSha256(std::string_view text);
 

@@ -151,10 +151,9 @@ absl::StatusOr<std::unique_ptr<Box>> Box::Open(const BoxOptions& options) {
 
 // Without any, what was given by name is an error, and what was looked for is said.
 absl::Status Box::OpenCgroups() {
-  runtime::Sha256 hash;
-  hash.Update(options_.state_folder);
-  absl::StatusOr<std::unique_ptr<Cgroups>> cgroups = Cgroups::Open(
-      {.folder = options_.cgroup_folder, .name = "tactus-" + hash.Finish().substr(0, kNameBytes)});
+  const std::string name = runtime::Sha256Of(options_.state_folder).substr(0, kNameBytes);
+  absl::StatusOr<std::unique_ptr<Cgroups>> cgroups =
+      Cgroups::Open({.folder = options_.cgroup_folder, .name = "tactus-" + name});
   if (!cgroups.ok()) {
     why_no_cgroups_ = std::string(cgroups.status().message());
     return options_.cgroup_folder.empty() ? absl::OkStatus() : cgroups.status();

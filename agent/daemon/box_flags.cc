@@ -121,7 +121,7 @@ absl::StatusOr<box::BoxOptions> ResolveBox(const BoxFlags& flags, const BoxHost&
   options.data_roots = *std::move(roots);
   options.writable = *std::move(writable);
   std::vector<std::string> places = box::KeyPlaces(host.home);
-  places.insert(places.end(), host.state_folders.begin(), host.state_folders.end());
+  places.insert(places.end(), host.own_folders.begin(), host.own_folders.end());
   places.insert(places.end(), flags.private_places.begin(), flags.private_places.end());
   options.private_places = Existing(places);
   if (absl::Status status = CheckLimits(flags, host, options); !status.ok()) return status;

@@ -26,9 +26,9 @@ struct BoxFlags {
 
 // What of the host the box depends on, found by main.
 struct BoxHost {
-  std::string home{};                        // of this user; empty: not known
-  std::vector<std::string> state_folders{};  // of daemons of this user: private where they are
-  std::uint64_t memory_bytes = 0;            // 0: not known
+  std::string home{};                      // of this user; empty: not known
+  std::vector<std::string> own_folders{};  // states and keys of daemons: private where they are
+  std::uint64_t memory_bytes = 0;          // 0: not known
 };
 
 // Bytes of "512M", "16G", or a plain number: powers of 1024 by K, M, G, T. Error: InvalidArgument,

@@ -53,18 +53,10 @@ void OccupyStandardStreams() {
   if (descriptor > STDERR_FILENO) ::close(descriptor);
 }
 
-// Beside this program, as in a build's folder; else where an installation has programs that nobody
-// calls by name.
 std::string WorkerProgram() {
   std::error_code error;
-  const std::filesystem::path folder =
-      std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-  const std::filesystem::path beside = folder / "tactus-worker";
-  const std::filesystem::path installed =
-      folder.parent_path() / "libexec" / "tactus" / "tactus-worker";
-  const bool apart =
-      !std::filesystem::exists(beside, error) && std::filesystem::exists(installed, error);
-  return (apart ? installed : beside).string();
+  const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", error);
+  return tactus::runtime::WorkerProgramFor(own.parent_path().string());
 }
 
 std::string ProcessorModel() {

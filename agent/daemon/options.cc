@@ -288,14 +288,13 @@ absl::StatusOr<AgentOptions> Resolve(const AgentFlags& flags, const Host& host) 
   if (!deadline.ok()) return deadline.status();
   options.drain_deadline = *deadline;
   options.preemption_command = flags.preemption_command;
+  std::vector<std::string> own_folders = host.state_folders;
+  if (!flags.tls_dir.empty()) own_folders.push_back(flags.tls_dir);
   absl::StatusOr<box::BoxOptions> box = ResolveBox(
       flags.box,
-      {.home = host.home, .state_folders = host.state_folders, .memory_bytes = host.memory_bytes});
+      {.home = host.home, .own_folders = own_folders, .memory_bytes = host.memory_bytes});
   if (!box.ok()) return box.status();
   options.box = *std::move(box);
-  if (options.box.on && !flags.tls_dir.empty()) {
-    options.box.private_places.push_back(flags.tls_dir);  // the node's key
-  }
   options.box.workers_max = kWorkersPerDeviceMax * options.devices.size();
   absl::StatusOr<TorchscriptRule> torchscript = ParseTorchscriptRule(flags.torchscript);
   if (!torchscript.ok()) return torchscript.status();

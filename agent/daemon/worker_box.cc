@@ -40,15 +40,6 @@ absl::Status GiveFolder(int folder, const box::WorkerUser& user) {
   return runtime::FileError(errno, "folder", "cannot be given to the workers' user");
 }
 
-// As the box compares them: a relative path, or one by way of a link, would hide nothing.
-void Resolve(std::vector<std::string>& places) {
-  for (std::string& place : places) {
-    std::error_code error;
-    const std::filesystem::path found = std::filesystem::canonical(place, error);
-    if (!error) place = found.string();
-  }
-}
-
 absl::Status CheckRoots(const WorkerBox::Options& options) {
   for (const std::string& root : options.box.data_roots) {
     if (box::IsBeneath(options.state_folder, root)) {
@@ -63,12 +54,7 @@ absl::Status CheckRoots(const WorkerBox::Options& options) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<WorkerBox>> WorkerBox::Open(Options options) {
-  std::error_code error;
-  const std::filesystem::path state = std::filesystem::canonical(options.state_folder, error);
-  if (error) return runtime::FileError(error.value(), options.state_folder, "cannot be found");
-  options.state_folder = state.string();
   options.box.state_folder = options.state_folder;
-  Resolve(options.box.private_places);
   if (absl::Status status = CheckRoots(options); !status.ok()) return status;
   if (options.box.user) {
     for (const std::string& folder : {options.state_folder, options.state_folder + "/jobs",

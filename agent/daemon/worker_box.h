@@ -26,7 +26,7 @@ class WorkerBox {
  public:
   struct Options {
     box::BoxOptions box{};
-    std::string state_folder{};   // exists and is locked
+    std::string state_folder{};   // exists and is locked; without links
     std::string socket_folder{};  // of the workers' sockets
     std::string worker_binary{};
   };

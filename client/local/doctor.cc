@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "client/text/text.h"
+#include "runtime/process.h"
 
 namespace tactus::client {
 namespace {
@@ -35,10 +36,7 @@ std::vector<std::string> MissingPrograms(const std::string& folder) {
   for (const char* name : {"tactus-coordinator", "tactus-agent"}) {
     if (::access((folder + "/" + name).c_str(), X_OK) != 0) missing.emplace_back(name);
   }
-  const std::string apart =
-      std::filesystem::path(folder).parent_path().string() + "/libexec/tactus/tactus-worker";
-  if (::access((folder + "/tactus-worker").c_str(), X_OK) != 0 &&
-      ::access(apart.c_str(), X_OK) != 0) {
+  if (::access(runtime::WorkerProgramFor(folder).c_str(), X_OK) != 0) {
     missing.emplace_back("tactus-worker");
   }
   return missing;

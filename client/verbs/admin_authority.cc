@@ -10,10 +10,7 @@
 namespace tactus::client {
 namespace {
 
-constexpr std::int64_t kNanoseconds = 1'000'000'000;
 constexpr std::uint64_t kDaysMax = 36'500;
-
-std::int64_t SecondsNow() { return runtime::WallNow() / kNanoseconds; }
 
 // Of what is done with files of this machine.
 ExitCode Report(const absl::Status& status, const Means& means) {
@@ -45,7 +42,7 @@ class InitAuthorityVerb : public Verb {
   Need need() const override { return Need::kNothing; }
   ExitCode Run(const Means& means) override {
     const absl::Status made =
-        identity::InitAuthority(folder_, domain_, SecondsNow(), static_cast<int>(days_));
+        identity::InitAuthority(folder_, domain_, runtime::WallSeconds(), static_cast<int>(days_));
     if (!made.ok()) return Report(made, means);
     means.screen.Print(folder_ + "/ca.pem\n" + folder_ + "/ca-key.pem\n");
     means.screen.Say("whoever has ca-key.pem can be anybody: keep it off the nodes");
@@ -106,7 +103,7 @@ class IssueVerb : public Verb {
         .name = holder_.name(),
         .dns = dns_,
         .addresses = addresses_,
-        .now = SecondsNow(),
+        .now = runtime::WallSeconds(),
         .seconds = static_cast<std::int64_t>(days_) * identity::kDaySeconds};
     const absl::StatusOr<identity::Certificate> issued =
         renew_ ? identity::RenewIn(authority_, folder_, order)

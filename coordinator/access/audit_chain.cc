@@ -1,11 +1,11 @@
 #include "coordinator/access/audit_chain.h"
 
 #include <algorithm>
-#include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "runtime/now.h"
 #include "runtime/process.h"
 #include "runtime/sha256.h"
 
@@ -19,23 +19,14 @@ constexpr std::string_view kEnd = R"("})";
 constexpr std::string_view kPrefix = "audit-";
 constexpr std::string_view kSuffix = ".jsonl";
 constexpr std::size_t kNumberDigits = 20;
-constexpr std::int64_t kNanoseconds = 1'000'000'000;
 
 std::string TimeText(std::int64_t time) {
-  const std::time_t seconds = time / kNanoseconds;
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  char text[32] = "";
-  const std::size_t size = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S.", &parts);
+  constexpr std::int64_t kNanoseconds = 1'000'000'000;
+  std::string text = runtime::UtcText(time / kNanoseconds);
+  text.pop_back();  // the Z behind the seconds
   std::string fraction = std::to_string(time % kNanoseconds / 1000);
   fraction.insert(0, 6 - std::min<std::size_t>(6, fraction.size()), '0');
-  return std::string(text, size) + fraction + "Z";
-}
-
-std::string HashOf(std::string_view bytes) {
-  runtime::Sha256 hash;
-  hash.Update(bytes);
-  return hash.Finish();
+  return text + "." + fraction + "Z";
 }
 
 absl::Status Broken(const std::string& what) { return absl::DataLossError(what); }
@@ -58,7 +49,7 @@ std::string ChainLine(const AuditEntry& entry, ChainEnd& end) {
   // What callers name may be no UTF-8.
   std::string line = fields.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   line.pop_back();
-  end = {.number = end.number + 1, .hash = HashOf(line)};
+  end = {.number = end.number + 1, .hash = runtime::Sha256Of(line)};
   return line + std::string(kHash) + end.hash + std::string(kEnd) + "\n";
 }
 
@@ -67,7 +58,7 @@ absl::StatusOr<ReadLine> ReadChainLine(std::string_view line) {
   if (line.size() < tail || !line.ends_with(kEnd)) return Broken("is no line of an audit log");
   const std::string_view content = line.substr(0, line.size() - tail);
   const std::string_view hash = line.substr(content.size() + kHash.size(), kHashDigits);
-  if (line.substr(content.size(), kHash.size()) != kHash || HashOf(content) != hash) {
+  if (line.substr(content.size(), kHash.size()) != kHash || runtime::Sha256Of(content) != hash) {
     return Broken("its hash is not that of its content");
   }
   const nlohmann::json fields = nlohmann::json::parse(line, nullptr, false);
@@ -87,11 +78,16 @@ std::string AuditFileName(std::uint64_t first) {
   return std::string(kPrefix) + digits + std::string(kSuffix);
 }
 
+std::uint64_t FirstLineOf(const std::string& name) {
+  return std::stoull(name.substr(kPrefix.size(), kNumberDigits));
+}
+
 std::vector<std::string> AuditFiles(const std::string& folder) {
   std::vector<std::string> files = runtime::NamesIn(folder);
   std::erase_if(files, [](const std::string& name) {
     return !name.starts_with(kPrefix) || !name.ends_with(kSuffix) ||
-           name.size() != kPrefix.size() + kNumberDigits + kSuffix.size();
+           name.size() != kPrefix.size() + kNumberDigits + kSuffix.size() ||
+           name.find_first_not_of("0123456789", kPrefix.size()) != kPrefix.size() + kNumberDigits;
   });
   std::ranges::sort(files);
   return files;

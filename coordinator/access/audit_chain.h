@@ -51,6 +51,8 @@ absl::StatusOr<ReadLine> ReadChainLine(std::string_view line);
 std::vector<std::string> AuditFiles(const std::string& folder);
 // Of the file that begins with this line.
 std::string AuditFileName(std::uint64_t first);
+// Requires: one of AuditFiles.
+std::uint64_t FirstLineOf(const std::string& name);
 
 // Reads all files in `folder`, in order. The first line's predecessor may be gone with an older
 // file. Errors: NotFound, there is no log; DataLoss, with the file and line from which on it is not

@@ -91,7 +91,7 @@ absl::Status AuditLog::Continue() {
   runtime::Logger("audit")->error("audit log not continued, a new chain begins file={} error={}",
                                   runtime::Quoted(path), runtime::Quoted(last.status().ToString()));
   // Above every number that the file may have, so that it comes behind it.
-  end_.number = std::stoull(files.back().substr(6, 20)) + bytes;
+  end_.number = FirstLineOf(files.back()) + bytes;
   return BeginFile();
 }
 

@@ -17,7 +17,6 @@ namespace tactus::access {
 namespace {
 
 constexpr std::size_t kCertificatesMax = 20'000;  // more than nodes, users and renewals of a week
-constexpr std::int64_t kSecond = 1'000'000'000;
 
 absl::Status NotIdentified(const std::string& message) {
   return runtime::WithReason(absl::UnauthenticatedError(message), {.reason = "NOT_IDENTIFIED"});
@@ -212,13 +211,6 @@ absl::StatusOr<Principal> Gate::Judge(const identity::Certificate& certificate) 
     return NotIdentified("certificate: is of the trust domain " + certificate.holder.domain +
                          ", allowed is " + domain_);
   }
-  // A connection may last longer than the certificate that opened it.
-  const std::int64_t now = runtime::WallNow() / kSecond;
-  if (now >= certificate.end) {
-    return runtime::WithReason(
-        absl::UnauthenticatedError("certificate: that of " + name + " has expired"),
-        {.reason = "CERTIFICATE_EXPIRED"});
-  }
   const std::shared_ptr<const Rules> rules = this->rules();
   if (rules->revocations.Has(certificate)) {
     return NotIdentified("certificate: that of " + name + " is revoked");
@@ -226,6 +218,14 @@ absl::StatusOr<Principal> Gate::Judge(const identity::Certificate& certificate) 
   const v1::Role role = rules->policy.RoleOf(certificate.holder);
   if (role == v1::ROLE_UNSPECIFIED) {
     return NotAllowed(name + ": has no role at this coordinator; its policy gives roles");
+  }
+  // A connection may last longer than the certificate that opened it. Last of all: who is revoked
+  // as well is not merely late with another one.
+  const std::int64_t now = runtime::WallSeconds();
+  if (now >= certificate.end) {
+    return runtime::WithReason(
+        absl::UnauthenticatedError("certificate: that of " + name + " has expired"),
+        {.reason = "CERTIFICATE_EXPIRED"});
   }
   const bool node = certificate.holder.kind == identity::Kind::kNode;
   return Principal{.kind = node ? Principal::Kind::kNode : Principal::Kind::kUser,
@@ -246,7 +246,7 @@ absl::Status Gate::AdmitMethod(const Principal& who, const std::string& path) co
 }
 
 absl::Status Gate::Still(const Principal& who, const std::string& path) const {
-  const std::int64_t now = runtime::WallNow() / kSecond;
+  const std::int64_t now = runtime::WallSeconds();
   if (rules()->version == who.rules && now < who.certificate.end) return absl::OkStatus();
   const absl::StatusOr<Principal> again = Judge(who.certificate);
   return again.ok() ? AdmitMethod(*again, path) : again.status();

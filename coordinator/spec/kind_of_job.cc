@@ -13,9 +13,7 @@ std::string KindOfJob(const ResolvedSpec& spec) {
   *parts.mutable_optimizer() = spec->optimizer();
   *parts.mutable_adapt() = spec->adapt();
   parts.mutable_adapt()->clear_frozen();
-  runtime::Sha256 hash;
-  hash.Update(parts.SerializeAsString());
-  return hash.Finish().substr(0, kDigits);
+  return runtime::Sha256Of(parts.SerializeAsString()).substr(0, kDigits);
 }
 
 }  // namespace tactus::spec

@@ -14,6 +14,7 @@
 namespace tactus::store {
 namespace {
 
+constexpr const char* kInMemory = ":memory:";  // as SQLite has it
 constexpr int kBusyTimeoutMs = 1000;
 constexpr std::int64_t kRewrittenMax = 256 << 20;  // bytes; about a second
 
@@ -41,11 +42,16 @@ absl::Status CannotOpen(const std::string& path, const absl::Status& status) {
 }
 
 // What is in it is nobody else's business, whatever the umask is and whoever made the folder.
-// SQLite gives its log the mode of the file.
+// SQLite gives its log the mode of the file. By its path where it is there: to close a descriptor
+// of it would let go of the locks of whoever has it open in this process.
 void KeepPrivate(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (file.open()) ::fchmod(file.get(), 0600);
-  ::chmod((path + "-wal").c_str(), 0600);  // of before; there may be none
+  if (path == kInMemory) return;
+  const Descriptor made(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (made.open()) return;
+  for (const std::string& name : {path, path + "-wal"}) {
+    struct stat found {};
+    if (::stat(name.c_str(), &found) == 0) ::chmod(name.c_str(), found.st_mode & 0700);
+  }
 }
 
 absl::StatusOr<Connection> Connect(const std::string& path) {

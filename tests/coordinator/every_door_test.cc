@@ -36,12 +36,6 @@ const char* WordOf(Found found) {
   return "";
 }
 
-std::string HashOf(const std::string& content) {
-  runtime::Sha256 hash;
-  hash.Update(content);
-  return hash.Finish();
-}
-
 constexpr char kContent[] = "to be or not to be";
 
 // Who calls: a certificate of the fixture, and how the table calls them. The order matters: whoever
@@ -69,7 +63,7 @@ class EveryDoorTest : public TlsFixture {
     agent_b_ = std::make_unique<FakeAgent>(ChannelOf("node/b"), "b");
     agent_a_->Connect();
     v1::JobSpec spec = SmallSpec();
-    spec.mutable_data()->set_text("sha256:" + HashOf(kContent));
+    spec.mutable_data()->set_text("sha256:" + runtime::Sha256Of(kContent));
     const auto created = Create(spec);
     ASSERT_TRUE(created.ok()) << created.status();
     EXPECT_EQ(created->owner(), "user/alice");
@@ -92,7 +86,7 @@ class EveryDoorTest : public TlsFixture {
     const auto stub = v1::Artifacts::NewStub(channel_);
     const auto writer = stub->UploadBlob(&context, &blob);
     v1::UploadBlobRequest request;
-    request.set_sha256(HashOf(kContent));
+    request.set_sha256(runtime::Sha256Of(kContent));
     request.set_size_bytes(sizeof kContent - 1);
     request.set_data(kContent);
     writer->Write(request);
@@ -120,7 +114,7 @@ class EveryDoorTest : public TlsFixture {
     if (method.starts_with("Nodes/")) return Named("nodes/a");
     if (method.starts_with("Artifacts/")) {
       v1::UploadBlobRequest request;  // all three have the hash in the same place
-      request.set_sha256(HashOf(kContent));
+      request.set_sha256(runtime::Sha256Of(kContent));
       if (method == "Artifacts/UploadBlob") request.set_size_bytes(sizeof kContent - 1);
       return request.SerializeAsString();
     }

@@ -19,12 +19,6 @@
 namespace tactus::service {
 namespace {
 
-std::string HashOf(const std::string& content) {
-  runtime::Sha256 hash;
-  hash.Update(content);
-  return hash.Finish();
-}
-
 std::string ReasonOf(const absl::Status& status) { return runtime::ReasonOf(status).reason; }
 
 // An upload that its test brings on step by step.
@@ -65,7 +59,7 @@ class TransfersTest : public ServerFixture {
  protected:
   static v1::UploadBlobRequest Header(const std::string& content, std::uint64_t offset = 0) {
     v1::UploadBlobRequest first;
-    first.set_sha256(HashOf(content));
+    first.set_sha256(runtime::Sha256Of(content));
     first.set_size_bytes(content.size());
     first.set_offset(offset);
     return first;
@@ -87,7 +81,7 @@ class TransfersTest : public ServerFixture {
 
   v1::Blob GetBlob(const std::string& content) {
     v1::GetBlobRequest request;
-    request.set_sha256(HashOf(content));
+    request.set_sha256(runtime::Sha256Of(content));
     const auto blob = Call(artifacts_, &v1::Artifacts::Stub::GetBlob, request);
     EXPECT_TRUE(blob.ok()) << blob.status();
     return blob.ok() ? *blob : v1::Blob();
@@ -101,7 +95,7 @@ class TransfersTest : public ServerFixture {
   absl::StatusOr<std::string> Download(const std::string& content, std::uint64_t offset = 0) {
     grpc::ClientContext context;
     v1::DownloadBlobRequest request;
-    request.set_sha256(HashOf(content));
+    request.set_sha256(runtime::Sha256Of(content));
     request.set_offset(offset);
     return All<v1::BlobChunk>(artifacts_->DownloadBlob(&context, request));
   }
@@ -144,7 +138,7 @@ class TransfersTest : public ServerFixture {
     request.set_job_id("small-1");
     request.set_path("model.pt");
     request.set_size_bytes(content.size());
-    request.set_sha256(HashOf(content));
+    request.set_sha256(runtime::Sha256Of(content));
     request.set_offset(offset);
     request.set_data(content.substr(offset));
     return request;
@@ -307,7 +301,7 @@ TEST_F(TransfersTest, DownloadsAreBoundedAndOnesThatNobodyReadsAreCutOff) {
     std::unique_ptr<grpc::ClientReader<v1::BlobChunk>> reader{};
   };
   v1::DownloadBlobRequest request;
-  request.set_sha256(HashOf(large));
+  request.set_sha256(runtime::Sha256Of(large));
   std::vector<Unread> unread(2);
   for (Unread& one : unread) {
     one.reader = artifacts_->DownloadBlob(&one.context, request);
@@ -380,8 +374,8 @@ TEST_F(TransfersTest, FilesOfJobsAreReadByTheirNamesFromAnOffset) {
   over.state = job::JobState::kSucceeded;
   over.end_time = over.update_time = over.create_time = runtime::WallNow();
   over.result.emplace().artifacts = {
-      {.path = "model.pt", .size_bytes = 7, .sha256 = HashOf("weights")}};
-  over.checkpoint = {.sha256 = HashOf("checkpoint"), .size_bytes = 10, .rounds = 3};
+      {.path = "model.pt", .size_bytes = 7, .sha256 = runtime::Sha256Of("weights")}};
+  over.checkpoint = {.sha256 = runtime::Sha256Of("checkpoint"), .size_bytes = 10, .rounds = 3};
   {
     const auto store = store::Store::Open(StateFolder() + "/coordinator.db");
     ASSERT_TRUE(store.ok()) << store.status();
@@ -395,7 +389,7 @@ TEST_F(TransfersTest, FilesOfJobsAreReadByTheirNamesFromAnOffset) {
   EXPECT_TRUE(absl::IsOutOfRange(DownloadArtifact("over-7", "model.pt", 8).status()));
   EXPECT_TRUE(absl::IsNotFound(DownloadArtifact("over-7", "other").status()));
   EXPECT_EQ(ReasonOf(DownloadArtifact("none-8", "model.pt").status()), "JOB_NOT_FOUND");
-  std::filesystem::remove(BlobPath(HashOf("weights")));
+  std::filesystem::remove(BlobPath(runtime::Sha256Of("weights")));
   EXPECT_EQ(ReasonOf(DownloadArtifact("over-7", "model.pt").status()), "BLOB_NOT_FOUND");
 }
 
@@ -416,7 +410,7 @@ TEST_F(TransfersTest, ASnapshotIsThereAsSoonAsItHasComeAndAfterARestart) {
   ASSERT_EQ(job->snapshots_size(), 1);
   EXPECT_EQ(job->snapshots(0).path(), path);
   EXPECT_EQ(job->snapshots(0).size_bytes(), 18u);
-  EXPECT_EQ(job->snapshots(0).sha256(), HashOf("of another attempt"));
+  EXPECT_EQ(job->snapshots(0).sha256(), runtime::Sha256Of("of another attempt"));
   EXPECT_EQ(*DownloadArtifact("small-1", path), "of another attempt");
 }
 
@@ -425,7 +419,7 @@ TEST_F(TransfersTest, ASnapshotIsThereAsSoonAsItHasComeAndAfterARestart) {
 TEST_F(TransfersTest, ABlobThatNobodyNamesForADayIsSweptAndANamedOneStays) {
   options_.upkeep = {.first = Duration::zero(), .sweep = std::chrono::milliseconds(10)};
   v1::JobSpec spec = SmallSpec();
-  spec.mutable_model()->set_torchscript("sha256:" + HashOf("model"));
+  spec.mutable_model()->set_torchscript("sha256:" + runtime::Sha256Of("model"));
   for (const std::string content : {"model", "nobody's", "young"})
     ASSERT_TRUE(Upload(content).ok());
   ASSERT_TRUE(Create(spec).ok());
@@ -433,13 +427,14 @@ TEST_F(TransfersTest, ABlobThatNobodyNamesForADayIsSweptAndANamedOneStays) {
   for (const std::string content : {"model", "nobody's"}) {
     const timespec long_ago[] = {{.tv_sec = 1'000'000, .tv_nsec = 0},
                                  {.tv_sec = 1'000'000, .tv_nsec = 0}};
-    ASSERT_EQ(::utimensat(AT_FDCWD, BlobPath(HashOf(content)).c_str(), long_ago, 0), 0);
+    ASSERT_EQ(::utimensat(AT_FDCWD, BlobPath(runtime::Sha256Of(content)).c_str(), long_ago, 0), 0);
   }
 
-  EXPECT_TRUE(Eventually([&] { return !std::filesystem::exists(BlobPath(HashOf("nobody's"))); }));
+  EXPECT_TRUE(Eventually(
+      [&] { return !std::filesystem::exists(BlobPath(runtime::Sha256Of("nobody's"))); }));
 
-  EXPECT_TRUE(std::filesystem::exists(BlobPath(HashOf("model"))));
-  EXPECT_TRUE(std::filesystem::exists(BlobPath(HashOf("young"))));
+  EXPECT_TRUE(std::filesystem::exists(BlobPath(runtime::Sha256Of("model"))));
+  EXPECT_TRUE(std::filesystem::exists(BlobPath(runtime::Sha256Of("young"))));
 }
 
 }  // namespace

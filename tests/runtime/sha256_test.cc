@@ -63,5 +63,9 @@ TEST(Sha256Test, OnlySixtyFourLowerHexDigitsAreAHash) {
   EXPECT_FALSE(IsSha256(std::string(61, 'a') + "../"));
 }
 
+TEST(Sha256Test, WhatIsAtHandWholeIsHashedAtOnce) {
+  EXPECT_EQ(Sha256Of("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
 }  // namespace
 }  // namespace tactus::runtime

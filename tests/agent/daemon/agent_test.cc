@@ -41,7 +41,7 @@ class AgentTest : public testing::Test {
     options_.emulated_cpu_factor = 1.5;
     options_.address = "127.0.0.1";
     options_.state_folder = folder_.File("state");
-    options_.worker_binary = FakeWorker();
+    if (options_.worker_binary.empty()) options_.worker_binary = FakeWorker();
     options_.version = "1.2.3";
     options_.labels = {{"zone", "west"}};
     options_.taints = {"gpu=only"};
@@ -367,9 +367,12 @@ TEST_F(AgentTest, AWorkerThatDidNotStartLeavesNoScratchFolder) {
   Open({});
   coordinator_->StartWorker(5, "echo");
   EXPECT_EQ(coordinator_->AwaitExit(5).exit_code(), 127);
+  coordinator_->StartWith(6, "echo", Needing(std::string(64, 'a')));
+  EXPECT_EQ(coordinator_->AwaitExit(6).exit_code(), 127);
 
-  EXPECT_TRUE(std::filesystem::exists(folder_.File("state/jobs/echo/result")));
-  EXPECT_FALSE(std::filesystem::exists(folder_.File("state/jobs/echo/scratch-5")));
+  EXPECT_TRUE(std::filesystem::exists(folder_.File("state/jobs/echo-1/result")));
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("state/jobs/echo-1/scratch-5")));
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("state/jobs/echo-1/scratch-6")));
 }
 
 TEST_F(AgentTest, AWorkerThatIsAskedForAgainGoesOn) {

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "agent/daemon/box_flags.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tactus::agent {
@@ -17,11 +18,15 @@ TEST(WorkerBoxTest, APrivatePlaceIsHiddenWhereItIsWhateverItWasCalled) {
     std::filesystem::create_directories(folder.File(name));
   }
   std::filesystem::create_directory_symlink(folder.File("linked"), folder.File("link"));
-  WorkerBox::Options options{.state_folder = folder.File("state"),
+  const auto places =
+      ResolveBox({.private_places = {std::filesystem::relative(folder.File("keys")).string(),
+                                     folder.File("link"), folder.File("none")}},
+                 {});
+  ASSERT_TRUE(places.ok()) << places.status();
+  WorkerBox::Options options{.box = *places,
+                             .state_folder = real + "/state",
                              .socket_folder = folder.File("state/run"),
                              .worker_binary = "/bin/true"};
-  options.box.private_places = {std::filesystem::relative(folder.File("keys")).string(),
-                                folder.File("link"), folder.File("none")};
 
   const auto box = WorkerBox::Open(options);
 

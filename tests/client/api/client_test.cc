@@ -24,12 +24,6 @@ using ::testing::SizeIs;
 
 grpc::Status Unavailable() { return {grpc::StatusCode::UNAVAILABLE, "going down"}; }
 
-std::string HashOf(const std::string& text) {
-  runtime::Sha256 hash;
-  hash.Update(text);
-  return hash.Finish();
-}
-
 v1::JobEvent StateEvent(v1::JobState state, const std::string& token) {
   v1::JobEvent event;
   event.mutable_job()->set_state(state);
@@ -349,8 +343,8 @@ TEST_F(ClientTest, ADownloadGoesOnWhereItBrokeOff) {
   server_.download_bytes = {3, 4};
   server_.download_end = [](std::size_t i) { return i < 2 ? Unavailable() : grpc::Status::OK; };
 
-  const absl::Status status =
-      client_.DownloadArtifact({}, {.size_bytes = 10, .sha256 = HashOf("0123456789")}, Append());
+  const absl::Status status = client_.DownloadArtifact(
+      {}, {.size_bytes = 10, .sha256 = runtime::Sha256Of("0123456789")}, Append());
 
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(written_, "0123456789");
@@ -366,8 +360,8 @@ TEST_F(ClientTest, ADownloadTakesAsLongAsItNeedsWhileItMoves) {
   server_.download_bytes = {3, 4};
   server_.downloads_stay_open = 2;
 
-  const absl::Status status =
-      client.DownloadArtifact({}, {.size_bytes = 10, .sha256 = HashOf("0123456789")}, Append());
+  const absl::Status status = client.DownloadArtifact(
+      {}, {.size_bytes = 10, .sha256 = runtime::Sha256Of("0123456789")}, Append());
 
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_THAT(server_.download_offsets, ElementsAre(0, 3, 7));
@@ -413,10 +407,10 @@ TEST_F(ClientTest, ADownloadThatIsNotWhatWasAnnouncedIsRefused) {
   server_.content = "0123456789";
 
   EXPECT_TRUE(absl::IsDataLoss(client_.DownloadArtifact({}, {.size_bytes = 11}, Append())));
-  const Content other = {.size_bytes = 10, .sha256 = HashOf("other")};
+  const Content other = {.size_bytes = 10, .sha256 = runtime::Sha256Of("other")};
   EXPECT_TRUE(absl::IsDataLoss(client_.DownloadArtifact({}, other, Append())));
-  EXPECT_TRUE(absl::IsDataLoss(client_.DownloadBlob(HashOf("other"), Append())));
-  EXPECT_TRUE(client_.DownloadBlob(HashOf("0123456789"), Append()).ok());
+  EXPECT_TRUE(absl::IsDataLoss(client_.DownloadBlob(runtime::Sha256Of("other"), Append())));
+  EXPECT_TRUE(client_.DownloadBlob(runtime::Sha256Of("0123456789"), Append()).ok());
 }
 
 TEST_F(ClientTest, AnErrorOfTheCallersEndsADownload) {
@@ -439,7 +433,7 @@ TEST_F(ClientTest, AnUploadSendsOnlyWhatIsMissing) {
   const auto blob = client_.UploadFile(path);
 
   ASSERT_TRUE(blob.ok()) << blob.status();
-  EXPECT_EQ(blob->sha256(), HashOf(text));
+  EXPECT_EQ(blob->sha256(), runtime::Sha256Of(text));
   EXPECT_EQ(server_.uploaded, text);
   EXPECT_THAT(server_.upload_offsets, ElementsAre(0, 2 << 20));
 }
