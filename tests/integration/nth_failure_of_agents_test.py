@@ -44,16 +44,20 @@ class Run:
         self.cluster.start_coordinator()
         self.agent_code = None  # of the agent that met it and ended
 
+    def start_agent(self):
+        """Its workers meet the failing call as well, and write down that they did."""
+        self.cluster.start_agent("a", 2, options=["--worker-env", "NTH_FAILURE*", "--writable", self.folder.parent])
+
     def live(self):
         with self.failing.met_by_children():
-            self.cluster.start_agent("a", 2)
+            self.start_agent()
         name = self.cluster.submit(self.spec)
         return wait_until(lambda: self.at_end(name), 120, f"{name} succeeds; {self.log()[-3000:]}")
 
     def at_end(self, name):
         self.agent_code = self.cluster.processes["a"].poll() if self.agent_code is None else self.agent_code
         if self.cluster.processes["a"].poll() is not None:
-            self.cluster.start_agent("a", 2)
+            self.start_agent()
         job = self.cluster.job(name)
         return job if job["state"] in ("JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED") else None
 
