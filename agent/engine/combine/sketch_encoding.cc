@@ -31,6 +31,15 @@ SketchPart PartOf(cuda::FlatRange place, const SketchOptions& options) {
           .applied = applied};
 }
 
+// Of what is sketched.
+std::size_t LongestOf(const std::vector<SketchPart>& parts) {
+  std::size_t longest = 0;
+  for (const SketchPart& part : parts) {
+    if (part.columns > 0) longest = std::max<std::size_t>(longest, part.place.length);
+  }
+  return longest;
+}
+
 }  // namespace
 
 // A tensor's stretches differ by a value at most, so that none is short.
@@ -60,7 +69,8 @@ SketchEncoding::SketchEncoding(const SketchOptions& options, std::uint64_t seed,
     : ResidualEncoding("sketch", round, device, cuda::FlatLength(segments)),
       seed_(Rng(seed).Fork("sketch").Next()),
       parts_(SketchPartsOf(segments, options)),
-      hash_(seed_, options.rows, kSketchLength) {
+      longest_(LongestOf(parts_)),
+      hash_(seed_, options.rows, 0) {
   TACTUS_CHECK(options.share > 0 && options.share <= 1 && options.candidates >= 1);
 }
 
@@ -79,7 +89,8 @@ std::unique_ptr<PieceTalk> SketchEncoding::MakeTalk(const Piece& piece) {
 void SketchEncoding::Leaves(PieceTalk& talk, const Piece& piece) {
   ResidualEncoding::Leaves(talk, piece);
   const std::uint64_t seed = Rng(seed_ + round().number).Next();
-  if (hash_.seed() != seed) hash_ = SketchHash(seed, hash_.rows(), kSketchLength);
+  const bool at_hand = hash_.seed() == seed && hash_.length() == longest_;
+  if (!at_hand) hash_ = SketchHash(seed, hash_.rows(), longest_);
   static_cast<SketchTalk&>(talk).SetHash(hash_);
 }
 

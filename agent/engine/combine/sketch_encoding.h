@@ -60,7 +60,10 @@ class SketchEncoding : public ResidualEncoding {
  private:
   const std::uint64_t seed_;
   const std::vector<SketchPart> parts_;
-  SketchHash hash_;  // of the round whose pieces leave, or left last
+  const std::size_t longest_;  // stretch that is sketched; 0: none is
+  // Of the round whose pieces leave, or left last; empty before the first: most members never
+  // sketch.
+  SketchHash hash_;
 };
 
 }  // namespace tactus::engine
