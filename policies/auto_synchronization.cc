@@ -29,7 +29,8 @@ AutoSynchronization::AutoSynchronization(const PlannerOptions& options) : option
 
 // Bans, credits, the least gain and what period was found right outlive a group: they are about the
 // job, and a worker that comes and goes must not buy the next trial. What was measured of the
-// group's exchange is void, so a period that was in force comes back when it is measured anew.
+// group's exchange is void, but that the next one's takes about as long is a better guess than that
+// it takes no time: where links are slow, a round of a single step would be all exchange.
 std::string AutoSynchronization::Start(Plan& first, const Observations& seen) {
   Synchronize(first, Synchronization::kEveryStep, 1);
   prior_.reset();
@@ -38,14 +39,24 @@ std::string AutoSynchronization::Start(Plan& first, const Observations& seen) {
   // Plans of the group have no number yet; all its rounds come after those that were seen.
   const bool any = !seen.rounds().empty();
   InForceFrom(any ? seen.rounds().back().plan_version + 1 : 0, seen.seconds());
-  judged_ = judged_ && period_most_ < 2;
   promising_since_.reset();
   seconds_seen_ = seen.seconds();
+  const bool comes_back =
+      period_most_ >= 2 && seen.members() > 1 && !Banned(Synchronization::kPeriodic, seen);
+  judged_ = comes_back || (judged_ && period_most_ < 2);
+  if (comes_back) {
+    Synchronize(first, Synchronization::kPeriodic, period_most_);
+    return ValueOf(first, Axis::kSynchronization) + ": as in the group before";
+  }
   if (seen.members() == 1) return "every_step: one member has nobody to exchange with";
   if (any || !BeginsWith(seen.group(), first)) {
     return "every_step until speeds and the transfer are measured";
   }
   return ValueOf(first, Axis::kSynchronization) + ": as a former job of this kind found; tried out";
+}
+
+bool AutoSynchronization::Banned(Synchronization synchronization, const Observations& seen) const {
+  return seen.seconds() < bans_[IndexOf(synchronization)].until_seconds;
 }
 
 // Within one step of canaries below the period that would be guessed now: what a former job found
@@ -258,9 +269,7 @@ std::vector<AutoSynchronization::Candidate> AutoSynchronization::Candidates(
       useful = std::min(useful, WithoutSmallerBatches(*whole, situation));
     }
     candidates.push_back(
-        {.plan = *std::move(whole),
-         .useful = useful,
-         .banned = seen.seconds() < bans_[IndexOf(synchronization)].until_seconds});
+        {.plan = *std::move(whole), .useful = useful, .banned = Banned(synchronization, seen)});
   };
   if (in_force.synchronization != Synchronization::kEveryStep) {
     offer(Synchronization::kEveryStep, 1);

@@ -48,8 +48,8 @@ namespace tactus::policies {
 // rate could gain make: on trial, JudgePrior, then as one that was judged. Where it is regretted
 // all goes on as without a prior.
 //
-// The first period is a guess about the loss; a group that meets anew takes the former one's, if
-// that is shorter, without a trial. From then on other periods are tried by a
+// The first period is a guess about the loss; a group that meets anew begins with the former one's,
+// unless it was taken back, and takes a shorter one without a trial. From then on other periods are tried by a
 // PeriodCanary each: in turn a quarter of the one in force and twice as long, where that would
 // bring kCanaryGain; the latter first where it would bring kCanaryGainFirst while the loss still
 // falls. The next comes when the training time has grown by kCanaryPause, or by kCanaryGoesOn in
@@ -145,6 +145,7 @@ class AutoSynchronization final : public RememberingPolicy<AutoSynchronization> 
       archive("seconds", credit.seconds);
     }
   };
+  bool Banned(Synchronization synchronization, const Observations& seen) const;
   bool BeginsWith(const StartingGroup& group, Plan& first);
   std::optional<Proposal> TryPrior(const Situation& situation);
   bool AnyRoundInForce(const Observations& seen) const;

@@ -327,7 +327,7 @@ void Worker::BeginTraining() {
                                            .of = [&](std::size_t rank) { return residuals[rank]; }};
       member_->encodings.Restore(engine::ShareOf(parts, rank_, group_->size()));
     }
-    engine_->Begin(around_.scheduler.now());
+    engine_->Begin(around_.scheduler.now(), HashParameters());
   } else {
     engine::Rejoining rejoining{.rounds = rounds_};
     if (engine::AreLevel(rounds_)) rejoining.own = HashParameters();

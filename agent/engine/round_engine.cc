@@ -46,14 +46,15 @@ RoundEngine::RoundEngine(Member& member, EngineBuffers buffers, collective::Tran
       synchronizer_(&group_.synchronizer()),
       computed_(member.device.MakeMark()) {}
 
-bool RoundEngine::Begin(Instant now) {
+bool RoundEngine::Begin(Instant now, const std::optional<HashedParameters>& own) {
   member_.LetGoOfWindow();
-  const Completion completion = group_.Distribute(0, member_.parameters);
+  bool equal = false;
+  const Completion completion = ShareParameters(member_, group_, 0, own, equal);
   if (completion.progress == Progress::kFailed) {
     LoseGroup(completion.reason);
     return false;
   }
-  if (group_.rank() != 0) member_.device.Copy(group_.vector(), member_.parameters);
+  if (group_.rank() != 0 && !equal) member_.device.Copy(group_.vector(), member_.parameters);
   group_.ClearVector();
   BeginRounds(std::max(now, completion.at), ReasonTimeIsUp());
   return true;

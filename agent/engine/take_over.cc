@@ -131,7 +131,10 @@ class Handover {
     if (rejoining_.wrong.empty()) completion = AgreeOnWindow(member_, group_, behind_, resumed_);
     if (completion.progress == Progress::kDone) completion = Ask();
     if (completion.progress == Progress::kDone) completion = TakeState();
-    if (completion.progress == Progress::kDone) completion = ShareParameters();
+    if (completion.progress == Progress::kDone) {
+      const auto own = any_behind_ ? std::nullopt : rejoining_.own;
+      completion = ShareParameters(member_, group_, donor_, own, equal_);
+    }
     if (completion.progress == Progress::kDone) Apply();
     group_.ClearVector();
     return completion;
@@ -162,16 +165,6 @@ class Handover {
     if (asked.progress == Progress::kFailed || gives_) return asked;
     if (behind_) member_.CopyState(state_);  // for the residuals, which stay
     return TakeNumbers(numbers, state_) ? asked : Failed("the donor's state could not be read");
-  }
-
-  Completion ShareParameters() {
-    if (rejoining_.own && !any_behind_) {
-      std::vector<HashedParameters> hashes;
-      const Completion told = Exchange(group_.transport(), *rejoining_.own, hashes);
-      equal_ = std::ranges::count(hashes, *rejoining_.own) == std::ssize(hashes);
-      if (told.progress == Progress::kFailed || equal_) return told;
-    }
-    return group_.Distribute(donor_, member_.parameters);
   }
 
   // What has the parameters' length, buffer by buffer through the one vector that there is.
@@ -252,6 +245,18 @@ class Handover {
 };
 
 }  // namespace
+
+Completion ShareParameters(Member& member, Group& group, std::size_t donor,
+                           const std::optional<HashedParameters>& own, bool& equal) {
+  if (own) {
+    std::vector<HashedParameters> hashes;
+    const Completion told = Exchange(group.transport(), *own, hashes);
+    if (told.progress == Progress::kFailed) return told;
+    equal = std::ranges::count(hashes, *own) == std::ssize(hashes);
+    if (equal) return told;
+  }
+  return group.Distribute(donor, member.parameters);
+}
 
 bool AreLevel(const std::vector<std::uint64_t>& rounds) {
   return std::ranges::adjacent_find(rounds, std::not_equal_to<>()) == rounds.end();

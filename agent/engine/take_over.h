@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -30,6 +31,12 @@ struct Rejoining {
   // them takes less than any link. On all members or on none.
   std::optional<HashedParameters> own{};
 };
+
+// The group's vector <- the donor's parameters, to be cleared when it was read; but where all members
+// give hashes of their own, and these are the same, nothing is sent and `equal` becomes true. It
+// waits. All members call it in the same place of their collectives, with `own` or without.
+collective::Completion ShareParameters(Member& member, Group& group, std::size_t donor,
+                                       const std::optional<HashedParameters>& own, bool& equal);
 
 // Whether all have applied as many rounds, so that no state is taken over.
 bool AreLevel(const std::vector<std::uint64_t>& rounds);

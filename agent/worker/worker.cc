@@ -345,7 +345,7 @@ void Worker::BeginTraining() {
   }
   if (group_.rounds.empty()) {
     TakeUpResiduals();
-    engine_->Begin(Now());
+    engine_->Begin(Now(), HashParameters());
   } else {
     const bool keeps_best = group_.rank == 0 && KeepsBest();
     std::vector<float> buffers = trainee_.ReadBuffers();

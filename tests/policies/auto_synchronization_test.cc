@@ -117,7 +117,7 @@ TEST(AutoSynchronizationTest, WhatWasPromisedIsMeasured) {
 }
 
 // A worker that comes or goes must not cost what was learned of periods.
-TEST(AutoSynchronizationTest, AGroupThatMeetsAnewComesBackToItsPeriodAtOnce) {
+TEST(AutoSynchronizationTest, AGroupThatMeetsAnewBeginsWithItsPeriod) {
   VirtualJobOptions options = Options({.transfer_seconds = 0.6}, "auto");
   options.planner.momentum = 0.9;
   VirtualJob job(options);
@@ -126,7 +126,7 @@ TEST(AutoSynchronizationTest, AGroupThatMeetsAnewComesBackToItsPeriodAtOnce) {
   ASSERT_GT(period, 8u);
 
   job.Regroup();
-  ASSERT_EQ(job.plan().period, 1u);
+  EXPECT_EQ(job.plan().period, period);
   job.Run(12);
 
   EXPECT_GT(job.plan().period, period / 2);
@@ -136,6 +136,22 @@ TEST(AutoSynchronizationTest, AGroupThatMeetsAnewComesBackToItsPeriodAtOnce) {
   for (std::size_t i = plans; i < job.plans().size(); ++i) {
     EXPECT_EQ(job.plans()[i].synchronization, Synchronization::kPeriodic) << "on trial again";
   }
+}
+
+// What the former one's links made worth while is given up as any period is that does not pay.
+TEST(AutoSynchronizationTest, AGroupThatMeetsAnewOverFastLinksLeavesItsPeriod) {
+  VirtualJobOptions options = Options({.transfer_seconds = 0.6}, "auto");
+  options.planner.momentum = 0.9;
+  VirtualJob job(options);
+  job.RunUntil(600);
+  const std::uint32_t period = job.plan().period;
+  ASSERT_GT(period, 8u);
+  job.options().transfer_seconds = 0.001;
+
+  job.Regroup();
+  job.RunUntil(1200);
+
+  EXPECT_LE(job.plan().period, period / 4) << period;
 }
 
 TEST(AutoSynchronizationTest, DelayedIsNotOfferedToALargeMomentum) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -358,10 +359,10 @@ TEST(TakeOverOfBuffersTest, WhoIsBehindTakesTheDonorsAndTheOthersKeepTheirs) {
 }
 
 // What the hashes say is believed: of members that are said to hold the same none is sent anything.
-class TakeOverOfParametersTest : public testing::TestWithParam<bool> {};
+class TakeOverOfParametersTest : public testing::TestWithParam<std::tuple<bool, bool>> {};
 
 TEST_P(TakeOverOfParametersTest, WhatAllHoldIsNotSent) {
-  const bool same = GetParam();
+  const auto [same, first] = GetParam();
   Members all(Options(SgdOptions{.learning_rate = 0.01}));
   std::vector<std::unique_ptr<Transport>> transports = NewGroup(2);
   {
@@ -376,7 +377,8 @@ TEST_P(TakeOverOfParametersTest, WhatAllHoldIsNotSent) {
                            {.gradients = gradients.span(), .loss_sum = losses.span()},
                            *transports[rank], {.batch_sizes = {2, 2}});
         const HashedParameters own{.hash = same ? 7 : 7 + rank};
-        EXPECT_TRUE(engine.Begin(SurvivorTime(), {.rounds = {0, 0}, .own = own}));
+        EXPECT_TRUE(first ? engine.Begin(SurvivorTime(), own)
+                          : engine.Begin(SurvivorTime(), {.rounds = {0, 0}, .own = own}));
       });
     }
   }
@@ -385,8 +387,11 @@ TEST_P(TakeOverOfParametersTest, WhatAllHoldIsNotSent) {
   EXPECT_EQ(all[1].parameters(), std::vector<float>(kLength, same ? 2 : 1));
 }
 
-INSTANTIATE_TEST_SUITE_P(Hashes, TakeOverOfParametersTest, testing::Bool(),
-                         [](const auto& info) { return info.param ? "Same" : "Other"; });
+INSTANTIATE_TEST_SUITE_P(Hashes, TakeOverOfParametersTest,
+                         testing::Combine(testing::Bool(), testing::Bool()), [](const auto& info) {
+                           return std::string(std::get<0>(info.param) ? "Same" : "Other") +
+                                  (std::get<1>(info.param) ? "AtFirst" : "LaterOn");
+                         });
 
 // ---- What a loss leaves unequal
 
