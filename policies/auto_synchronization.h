@@ -48,14 +48,15 @@ namespace tactus::policies {
 // rate could gain make: on trial, JudgePrior, then as one that was judged. Where it is regretted
 // all goes on as without a prior.
 //
-// The first period is a guess about the loss; a group that meets anew begins with the former one's,
-// unless it was taken back, and takes a shorter one without a trial. From then on other periods are tried by a
-// PeriodCanary each: in turn a quarter of the one in force and twice as long, where that would
-// bring kCanaryGain; the latter first where it would bring kCanaryGainFirst while the loss still
-// falls. The next comes when the training time has grown by kCanaryPause, or by kCanaryGoesOn in
-// the direction that paid, and what is in force was for PeriodCanary::kShareBefore of the time. A
-// shorter one stays if that is certain, a longer one, which brings more samples in any case, if it
-// looks better at all. A group of one member stays with every_step.
+// The first period is a guess about the loss; a group that meets anew begins with the former
+// one's, unless it was taken back, and takes a shorter one without a trial. From then on other
+// periods are tried by a PeriodCanary each: in turn a quarter of the one in force and twice as
+// long, where that would bring kCanaryGain; the latter first where it would bring kCanaryGainFirst
+// while the loss still falls. The next comes when the training time has grown by kCanaryPause, or
+// by kCanaryGoesOn in the direction that paid, and what is in force was for
+// PeriodCanary::kShareBefore of the time. A shorter one stays if that is certain, a longer one,
+// which brings more samples in any case, if it looks better at all. A group of one member stays
+// with every_step.
 //
 // Source: design. The shape of the term for local steps is that of periodic averaging's bound,
 // [adacomm]; kDrift is small as no price of periods up to 48 was measured on real data at a gain of

@@ -105,10 +105,10 @@ class RoundEngine {
   RoundEngine(Member& member, EngineBuffers buffers, collective::Transport& transport,
               policies::Plan plan);
 
-  // Starts training at `now`: all take the parameters of rank 0, which are not sent where all give a
-  // hash of their own, and these are the same. Members that go on from a state (Member::Restore) all
-  // do so from the same. False when the group was lost. Who goes on may find that a stop condition
-  // holds already.
+  // Starts training at `now`: all take the parameters of rank 0, which are not sent where all give
+  // a hash of their own, and these are the same. Members that go on from a state (Member::Restore)
+  // all do so from the same. False when the group was lost. Who goes on may find that a stop
+  // condition holds already.
   bool Begin(Instant now, const std::optional<HashedParameters>& own = {});
 
   // The same of a group that goes on where others were lost, maybe within a window of local steps:

@@ -32,9 +32,10 @@ struct Rejoining {
   std::optional<HashedParameters> own{};
 };
 
-// The group's vector <- the donor's parameters, to be cleared when it was read; but where all members
-// give hashes of their own, and these are the same, nothing is sent and `equal` becomes true. It
-// waits. All members call it in the same place of their collectives, with `own` or without.
+// The group's vector <- the donor's parameters, to be cleared when it was read; but where all
+// members give hashes of their own, and these are the same, nothing is sent and `equal` becomes
+// true. It waits. All members call it in the same place of their collectives, with `own` or
+// without.
 collective::Completion ShareParameters(Member& member, Group& group, std::size_t donor,
                                        const std::optional<HashedParameters>& own, bool& equal);
 

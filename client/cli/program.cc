@@ -11,7 +11,7 @@ namespace tactus::client {
 
 // Each is in the file of its name, in client/verbs or, where it shows these words, here.
 using MakeVerb = std::unique_ptr<Verb>();
-MakeVerb MakeRun, MakeDemo, MakeSimulate, MakeReplay, MakeSubmit, MakeGet, MakeDescribe,
+MakeVerb MakeRun, MakeDemo, MakeSimulate, MakeReplay, MakeSubmit, MakeSweep, MakeGet, MakeDescribe,
     MakeExplain, MakeWatch, MakeWait, MakeLogs, MakeUpdate, MakeRevert, MakeCancel, MakeDelete,
     MakePause, MakeResume, MakeDownload, MakeTop, MakePlot, MakeTrace, MakeCordon, MakeDrain,
     MakeUncordon, MakeBackup, MakeLogLevel, MakeIntegrityCheck, MakeInitAuthority, MakeIssue,
@@ -22,13 +22,13 @@ namespace {
 
 // In the order of --help.
 constexpr MakeVerb* kVerbs[] = {
-    MakeRun,      MakeDemo,     MakeSimulate,       MakeReplay,        MakeSubmit, MakeGet,
-    MakeDescribe, MakeExplain,  MakeWatch,          MakeWait,          MakeLogs,   MakeUpdate,
-    MakeRevert,   MakeCancel,   MakeDelete,         MakePause,         MakeResume, MakeDownload,
-    MakeTop,      MakePlot,     MakeTrace,          MakeCordon,        MakeDrain,  MakeUncordon,
-    MakeBackup,   MakeLogLevel, MakeIntegrityCheck, MakeInitAuthority, MakeIssue,  MakeRevoke,
-    MakeAudit,    MakeChaos,    MakeDoctor,         MakeClean,         MakeConfig, MakeCompletion,
-    MakeMan,      MakeVersion};
+    MakeRun,        MakeDemo,     MakeSimulate, MakeReplay,         MakeSubmit,        MakeSweep,
+    MakeGet,        MakeDescribe, MakeExplain,  MakeWatch,          MakeWait,          MakeLogs,
+    MakeUpdate,     MakeRevert,   MakeCancel,   MakeDelete,         MakePause,         MakeResume,
+    MakeDownload,   MakeTop,      MakePlot,     MakeTrace,          MakeCordon,        MakeDrain,
+    MakeUncordon,   MakeBackup,   MakeLogLevel, MakeIntegrityCheck, MakeInitAuthority, MakeIssue,
+    MakeRevoke,     MakeAudit,    MakeChaos,    MakeDoctor,         MakeClean,         MakeConfig,
+    MakeCompletion, MakeMan,      MakeVersion};
 
 std::string Footer() {
   return ExitCodesHelp() +

@@ -15,6 +15,7 @@
 #include "client/observe/follow.h"
 #include "client/render/error_lines.h"
 #include "client/render/progress_view.h"
+#include "client/render/sweep_table.h"
 #include "client/render/tables.h"
 #include "client/verbs/words.h"
 #include "runtime/now.h"
@@ -38,8 +39,9 @@ class ListChanges {
  public:
   explicit ListChanges(const Screen& screen) : screen_(screen) {}
 
-  template <typename List, typename Items>
-  void Show(const List& list, const Items& items, OutputFormat format) {
+  template <typename Items>
+  void Show(const Items& items, OutputFormat format,
+            const std::function<std::string(Look)>& table) {
     if (format == OutputFormat::kJson) {
       for (const auto& item : items) ShowNew(item.name(), JsonLine(item) + "\n");
     } else if (format == OutputFormat::kYaml) {
@@ -47,7 +49,7 @@ class ListChanges {
         ShowNew(item.name(), "---\n" + Render(item, OutputFormat::kYaml));
       }
     } else {
-      ShowTable(Render(list, {format, screen_.has_colour(), screen_.table_columns()}));
+      ShowTable(table({format, screen_.has_colour(), screen_.table_columns()}));
     }
   }
 
@@ -98,10 +100,11 @@ class GetVerb : public Verb {
  public:
   void Declare(CLI::App& program) override {
     CLI::App& get = *AddGroup(program, "get",
-                              "Show jobs, nodes, one of them, or a job's rounds, validations "
-                              "or decisions");
+                              "Show jobs, nodes, one of them, a sweep's jobs, or a job's rounds, "
+                              "validations or decisions");
     DeclareNoun(get, "jobs", Noun::kJobs);
     DeclareNoun(get, "job", Noun::kJob);
+    DeclareNoun(get, "sweep", Noun::kSweep);
     DeclareNoun(get, "nodes", Noun::kNodes);
     DeclareNoun(get, "node", Noun::kNode);
     DeclareNoun(get, "rounds", Noun::kRounds);
@@ -119,6 +122,8 @@ class GetVerb : public Verb {
         return ShowAnswer(FetchJobs(client), format, screen);
       case Noun::kJob:
         return ShowAnswer(client.GetJob(name_), format, screen);
+      case Noun::kSweep:
+        return ShowSweep(client, format, screen);
       case Noun::kNodes:
         return ShowAnswer(client.ListAllNodes(), format, screen);
       case Noun::kNode:
@@ -134,15 +139,21 @@ class GetVerb : public Verb {
   }
 
  private:
-  enum class Noun { kJobs, kJob, kNodes, kNode, kRounds, kValidations, kDecisions };
+  enum class Noun { kJobs, kJob, kSweep, kNodes, kNode, kRounds, kValidations, kDecisions };
 
   void DeclareNoun(CLI::App& get, const std::string& word, Noun noun) {
     const bool all = noun == Noun::kJobs || noun == Noun::kNodes;
     const bool in_pages = noun == Noun::kRounds || noun == Noun::kDecisions;
     const bool of_a_job = in_pages || noun == Noun::kValidations;
-    const std::string help = all ? "All of them" : of_a_job ? "Of one job" : "One of them";
+    const std::string help = all                    ? "All of them"
+                             : of_a_job             ? "Of one job"
+                             : noun == Noun::kSweep ? "What tactus sweep submitted, the best first"
+                                                    : "One of them";
     CLI::App* verb = AddVerb(get, word, help, [this, noun] { noun_ = noun; });
     if (noun == Noun::kNode) AddNode(verb, &name_);
+    if (noun == Noun::kSweep) {
+      verb->add_option("sweep", name_, "As tactus sweep printed it")->required();
+    }
     if (noun == Noun::kJob || of_a_job) AddJob(verb, &name_);
     if (noun == Noun::kJobs || in_pages) {
       verb->add_option("--limit", count_max_, "At most so many, the first ones")
@@ -150,7 +161,8 @@ class GetVerb : public Verb {
           ->capture_default_str();
     }
     if (noun == Noun::kJobs) DeclareQuery(verb);
-    if (all) verb->add_flag("-w,--watch", watch_, "Go on and show what changes; Ctrl-C ends it");
+    if (all || noun == Noun::kSweep)
+      verb->add_flag("-w,--watch", watch_, "Go on and show what changes; Ctrl-C ends it");
     verb->add_option("-o,--output", output_,
                      "Format on standard output. Default: table, or as the settings say; on a "
                      "terminal that has the columns that there is room for")
@@ -173,14 +185,42 @@ class GetVerb : public Verb {
     return client.ListAllJobs(request, count_max_);
   }
 
+  // Not found: no job has its label any more, or ever had.
+  absl::StatusOr<v1::ListJobsResponse> FetchSweep(api::Client& client) const {
+    v1::ListJobsRequest request;
+    request.set_filter("labels." + std::string(kSweepLabel) + "=" + name_);
+    request.set_order_by("create_time");
+    absl::StatusOr<v1::ListJobsResponse> jobs = client.ListAllJobs(request, count_max_);
+    if (jobs.ok() && jobs->jobs().empty()) {
+      return absl::NotFoundError("there is no job of a sweep " + name_ +
+                                 "; tactus get jobs -o wide shows the label " + kSweepLabel);
+    }
+    if (jobs.ok()) SortByLoss(&*jobs);
+    return jobs;
+  }
+
+  ExitCode ShowSweep(api::Client& client, OutputFormat format, const Screen& screen) const {
+    const absl::StatusOr<v1::ListJobsResponse> jobs = FetchSweep(client);
+    if (!jobs.ok()) return ReportError(jobs.status(), screen);
+    screen.Print(RenderSweep(*jobs, {format, screen.has_colour(), screen.table_columns()}));
+    return ExitCode::kOk;
+  }
+
   absl::Status ShowChanges(api::Client& client, OutputFormat format, ListChanges& changes) const {
     if (noun_ == Noun::kNodes) {
       const auto nodes = client.ListAllNodes();
-      if (nodes.ok()) changes.Show(*nodes, nodes->nodes(), format);
+      if (nodes.ok()) {
+        changes.Show(nodes->nodes(), format, [&](Look look) { return Render(*nodes, look); });
+      }
       return nodes.status();
     }
-    const auto jobs = FetchJobs(client);
-    if (jobs.ok()) changes.Show(*jobs, jobs->jobs(), format);
+    const bool sweep = noun_ == Noun::kSweep;
+    const auto jobs = sweep ? FetchSweep(client) : FetchJobs(client);
+    if (jobs.ok()) {
+      changes.Show(jobs->jobs(), format, [&](Look look) {
+        return sweep ? RenderSweep(*jobs, look) : Render(*jobs, look);
+      });
+    }
     return jobs.status();
   }
 
@@ -206,11 +246,11 @@ class GetVerb : public Verb {
   }
 
   Noun noun_ = Noun::kJobs;
-  std::string name_;                 // of the job or node
+  std::string name_;                 // of the job, sweep or node
   std::size_t count_max_ = 100'000;  // of jobs, rounds, decisions
   std::string filter_;               // of jobs, as ListJobsRequest has them
   std::string order_by_;
-  bool watch_ = false;  // jobs or nodes: go on with what changes
+  bool watch_ = false;  // jobs, a sweep's or nodes: go on with what changes
   std::string output_;  // empty: as the settings say
 };
 

@@ -54,6 +54,10 @@ grpc::Status FakeCoordinator::ListJobs(grpc::ServerContext*, const v1::ListJobsR
     for (const v1::Job& one : queue) *response->add_jobs() = one;
     return grpc::Status::OK;
   }
+  if (request->filter().starts_with("labels.sweep=")) {
+    for (const v1::Job& one : sweep) *response->add_jobs() = one;
+    return grpc::Status::OK;
+  }
   const int begin = request->page_token().empty() ? 0 : std::stoi(request->page_token());
   const int end = std::min(jobs, begin + std::min(request->page_size(), 7));
   for (int i = begin; i < end; ++i) response->add_jobs()->set_name("job-" + std::to_string(i));

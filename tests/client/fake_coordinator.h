@@ -41,6 +41,7 @@ class FakeCoordinator : public v1::Jobs::Service,
   std::function<grpc::Status()> list_jobs;         // what ListJobs says; null: OK
   std::function<grpc::Status()> get_job;           // likewise GetJob
   std::vector<v1::Job> queue;                      // what ListJobs has with the filter state=QUEUED
+  std::vector<v1::Job> sweep;                      // likewise with the label of any sweep
   std::vector<std::vector<v1::JobEvent>> watches;  // the events of each stream that is opened
   // What stream number i ends with, from 0; null: it stays open until the client ends it.
   std::function<grpc::Status(int i)> watch_end;

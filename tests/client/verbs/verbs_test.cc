@@ -1,4 +1,4 @@
-// Whole command lines against a coordinator that tells what it was asked.
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -14,9 +14,8 @@
 #include "client/render/summary.h"
 #include "client/render/tables.h"
 #include "runtime/status.h"
-#include "tests/client/fake_coordinator.h"
 #include "tests/client/sample_job.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/client/verbs/command_lines.h"
 
 namespace tactus::client {
 namespace {
@@ -25,55 +24,11 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using Words = std::vector<std::string>;
-
-struct Answered {
-  ExitCode code = ExitCode::kOk;
-  std::string out{};
-  std::string err{};
-};
 
 std::string TextOfFile(const std::string& path) {
   std::ifstream in(path);
   return std::string(std::istreambuf_iterator<char>(in), {});
 }
-
-class VerbsTest : public ::testing::Test {
- protected:
-  VerbsTest() {
-    coordinator_.job = FinishedJob();
-    coordinator_.node.set_name("n0");
-    surroundings_.folders.config = folder_.path();
-  }
-
-  Answered Tactus(Words words) {
-    coordinator_.asked.clear();
-    words.insert(words.end(), {"--server", coordinator_.address()});
-    ::testing::internal::CaptureStdout();
-    ::testing::internal::CaptureStderr();
-    Answered answered = {.code = Answer(words, surroundings_, Screen({}))};
-    answered.out = ::testing::internal::GetCapturedStdout();
-    answered.err = ::testing::internal::GetCapturedStderr();
-    return answered;
-  }
-
-  // What is printed; it is said how where that goes wrong.
-  std::string Printed(const Words& words) {
-    const Answered answered = Tactus(words);
-    EXPECT_EQ(answered.code, ExitCode::kOk) << answered.err;
-    return answered.out;
-  }
-
-  // The calls that are made.
-  std::vector<std::string> Asked(const Words& words) {
-    Printed(words);
-    return coordinator_.asked;
-  }
-
-  FakeCoordinator coordinator_;
-  const TemporaryFolder folder_;
-  Surroundings surroundings_;
-};
 
 TEST_F(VerbsTest, GetKnowsItsNouns) {
   const std::string name = R"(name: "demo-1")";
