@@ -2,6 +2,7 @@
 
 #include <openssl/bio.h>
 #include <openssl/err.h>
+#include <openssl/obj_mac.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -143,10 +144,11 @@ SSL_CTX* TlsSession::State::Context() {
     ContextOwner made(SSL_CTX_new(TLS_method()));
     TACTUS_CHECK(made != nullptr);
     SSL_CTX* const all = made.get();
+    int group = NID_X25519;
     TACTUS_CHECK(SSL_CTX_set_min_proto_version(all, TLS1_3_VERSION) == 1 &&
                  SSL_CTX_set_max_proto_version(all, TLS1_3_VERSION) == 1 &&
                  SSL_CTX_set_ciphersuites(all, kCipher) == 1 &&
-                 SSL_CTX_set1_groups_list(all, "X25519") == 1);
+                 SSL_CTX_set1_groups(all, &group, 1) == 1);
     // No tickets, which would lie unread before a member's first message. That a peer closes
     // without a word is told as of plain connections: messages say their own length.
     SSL_CTX_set_num_tickets(all, 0);
