@@ -31,8 +31,8 @@ struct Party {
 // proves the same to both ends in as many trips. One thread at a time.
 class Introduction {
  public:
-  // Of the member that opened it, to a member of a lower rank, whose endpoint has the word. Reason:
-  // no random bytes. Nothing is written before Advance.
+  // Of the member that opened it, to a member of a lower rank, whose endpoint has the word. Null:
+  // this host has no random bytes. Nothing is written before Advance.
   static std::unique_ptr<Introduction> Open(Descriptor connection, const Party& party,
                                             std::uint32_t to, std::uint32_t lane,
                                             std::uint64_t word);
