@@ -25,6 +25,8 @@ void Fields(auto& archive, Of<GroupMessage> auto& message) {
   archive("transport", message.transport);
   archive("loss_seconds", message.loss_seconds);
   archive("rounds", message.rounds);
+  Bytes(archive, "secret", message.secret);
+  archive("encrypted", message.encrypted);
 }
 
 void Fields(auto& archive, Of<PeersMessage> auto& message) {

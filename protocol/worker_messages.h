@@ -48,6 +48,10 @@ struct GroupMessage {
   // rank. Who has fewer than the most takes over the state of the lowest rank of those. Empty: it
   // begins as its job says.
   std::vector<std::uint64_t> rounds{};
+  // What the members prove to one another that they know; of this generation alone. The core leaves
+  // it empty, and so do tapes: what speaks with agents fills it in.
+  std::string secret{};
+  bool encrypted = false;  // what members send each other
 };
 struct PeersMessage {
   std::uint64_t generation = 0;

@@ -69,7 +69,10 @@ ConnectedTransport ConnectDevices(const DeviceMeeting& meeting) {
                                               .address = meeting.address,
                                               .exchange = exchange,
                                               .now = meeting.now,
-                                              .give_up = meeting.give_up},
+                                              .give_up = meeting.give_up,
+                                              .generation = meeting.generation,
+                                              .secret = meeting.secret,
+                                              .tell = meeting.tell},
                                              kTransports);
   if (connected.transports.empty()) return {.reason = connected.reason, .own = connected.own};
   devices.signals = std::move(connected.transports[kSignals]);

@@ -24,6 +24,8 @@ struct DeviceMeeting {
   std::function<std::vector<std::string>(std::string own_endpoint)> exchange = {};
   std::function<Instant()> now = {};
   std::function<std::string()> give_up = {};
+  std::string secret = {};  // for what goes by TCP; NCCL knows nothing of it
+  std::function<void(const std::string& line)> tell = {};
   std::function<void(const std::string& reason)> must_end = {};
 };
 

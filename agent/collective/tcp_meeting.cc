@@ -4,45 +4,17 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdint>
 #include <cstring>
-#include <span>
 #include <utility>
+
+#include "agent/collective/introduction.h"
+#include "agent/collective/newcomers.h"
+#include "agent/collective/tls_session.h"
+#include "crypto/mac.h"
 
 namespace tactus::collective {
 namespace {
-
-// What a member says first on a connection that it has opened. The same bytes on every host: hosts
-// of one group are little-endian, as the parameters that they exchange.
-struct Greeting {
-  std::uint64_t word = 0;  // of the member that accepts
-  std::uint32_t rank = 0;  // of the member that opens
-  std::uint32_t lane = 0;
-};
-static_assert(sizeof(Greeting) == 16);
-
-// A connection that has not said everything yet.
-struct Newcomer {
-  Descriptor connection = {};
-  Greeting greeting = {};
-  std::size_t heard = 0;
-};
-
-// Reads on; false: it closed or broke before it was through.
-bool Hear(Newcomer& newcomer) {
-  const auto bytes = std::as_writable_bytes(std::span(&newcomer.greeting, 1));
-  while (newcomer.heard < bytes.size()) {
-    const Moved moved = ReadSome(newcomer.connection, bytes.subspan(newcomer.heard), {});
-    if (moved.flow == Flow::kBlocked) return true;
-    if (moved.flow != Flow::kMoved) return false;
-    newcomer.heard += moved.bytes;
-  }
-  return true;
-}
-
-// Connections at most that have not said who they are.
-constexpr std::size_t kNewcomersMax = 256;
 
 // Between two questions whether to give up.
 constexpr int kAskMilliseconds = 20;
@@ -56,18 +28,34 @@ class Meeting {
   Meeting(const TcpMeeting& meeting, std::size_t lanes)
       : meeting_(meeting),
         lanes_(lanes),
+        party_{.group = {.secret = meeting.secret, .generation = meeting.generation},
+               .encrypted = meeting.encrypted,
+               .rank = static_cast<std::uint32_t>(meeting.rank),
+               .size = static_cast<std::uint32_t>(meeting.size),
+               .lanes = static_cast<std::uint32_t>(lanes)},
         connections_(static_cast<std::size_t>(meeting.size) * lanes) {}
 
   TcpConnections Hold();
 
  private:
+  // A connection that this member has opened, until it knows who answers.
+  struct Opened {
+    int peer = 0;
+    std::size_t lane = 0;
+    std::unique_ptr<Introduction> introduction;  // null: it is known
+  };
+
   bool Meet();
-  bool ConnectToLower(const std::vector<Endpoint>& endpoints, Deadline deadline);
-  bool AcceptHigher(const Descriptor& listener, const std::vector<Endpoint>& endpoints,
-                    Deadline deadline);
-  bool MayWait(const std::vector<Endpoint>& endpoints, Deadline deadline);
-  int FirstMissing() const;
-  bool IsOneOfUs(const Greeting& greeting, std::uint64_t word) const;
+  bool CanProve();
+  bool ReadEndpoints(const Endpoint& own);
+  bool ConnectToLower(Deadline deadline);
+  bool Await(const Descriptor& listener, Newcomers& newcomers, Deadline deadline);
+  bool Advance(Opened& one);
+  bool AdvanceOpened();
+  bool Poll(const Descriptor& listener, const Newcomers& newcomers, Deadline deadline);
+  void Take(Newcomers& newcomers);
+  bool MayWait(Deadline deadline);
+  int FirstMissing(int from = 0) const;
   bool Fail(int peer, const std::string& why);
 
   std::size_t IndexOf(int peer, std::size_t lane) const {
@@ -76,7 +64,10 @@ class Meeting {
 
   const TcpMeeting& meeting_;
   const std::size_t lanes_;
-  std::vector<Descriptor> connections_;
+  const Party party_;
+  std::vector<Endpoint> endpoints_;
+  std::vector<MeshConnection> connections_;
+  std::vector<Opened> opened_;
   std::string failure_;
   bool own_failure_ = false;
   Deadline look_at_;
@@ -84,8 +75,18 @@ class Meeting {
 };
 
 TcpConnections Meeting::Hold() {
-  if (!Meet()) return {.reason = failure_, .own = own_failure_};
+  if (!CanProve() || !Meet()) return {.reason = failure_, .own = own_failure_};
   return {.connections = std::move(connections_)};
+}
+
+// What this build lacks no other try brings.
+bool Meeting::CanProve() {
+  const bool proves = meeting_.secret.empty() || crypto::HasMac();
+  if (proves && (!meeting_.encrypted || HasTls())) return true;
+  own_failure_ = true;
+  return Fail(meeting_.rank,
+              "this build of the worker has no OpenSSL, and the group's members have to prove who "
+              "they are");
 }
 
 bool Meeting::Meet() {
@@ -96,45 +97,79 @@ bool Meeting::Meet() {
     return Fail(meeting_.rank, "address '" + meeting_.address +
                                    "': neither an interface nor an address of this host: " + why);
   }
+  if (!ReadEndpoints(own)) return false;
+  const Deadline deadline = DeadlineAfter(meeting_.timeout);
+  look_at_ = DeadlineAfter(kBetweenLooks);
+  Newcomers newcomers(party_, own.word, {});
+  const bool met = ConnectToLower(deadline) && Await(listener, newcomers, deadline);
+  const std::string told = newcomers.Told();
+  if (meeting_.tell && !told.empty()) meeting_.tell(told);
+  return met;
+}
+
+bool Meeting::ReadEndpoints(const Endpoint& own) {
   const std::vector<std::string> texts = meeting_.exchange(EncodeEndpoint(own));
-  std::vector<Endpoint> endpoints(static_cast<std::size_t>(meeting_.size));
-  if (texts.size() != endpoints.size()) {
+  endpoints_.resize(static_cast<std::size_t>(meeting_.size));
+  if (texts.size() != endpoints_.size()) {
     return Fail(meeting_.rank, "the group was given up before it was connected");
   }
   for (std::size_t peer = 0; peer < texts.size(); ++peer) {
-    if (!DecodeEndpoint(texts[peer], endpoints[peer])) {
+    if (!DecodeEndpoint(texts[peer], endpoints_[peer])) {
       return Fail(static_cast<int>(peer),
                   "its " + std::to_string(texts[peer].size()) + " bytes are no endpoint");
     }
   }
-  const Deadline deadline = DeadlineAfter(meeting_.timeout);
-  endpoints[static_cast<std::size_t>(meeting_.rank)] = own;
-  look_at_ = DeadlineAfter(kBetweenLooks);
-  return ConnectToLower(endpoints, deadline) && AcceptHigher(listener, endpoints, deadline);
+  endpoints_[static_cast<std::size_t>(meeting_.rank)] = own;
+  return true;
 }
 
 // The system accepts connections by itself, so that everybody can connect before anybody accepts.
-bool Meeting::ConnectToLower(const std::vector<Endpoint>& endpoints, Deadline deadline) {
+// The first word is said at once, and nobody waits here for an answer.
+bool Meeting::ConnectToLower(Deadline deadline) {
   for (int peer = 0; peer < meeting_.rank; ++peer) {
-    const Endpoint& endpoint = endpoints[static_cast<std::size_t>(peer)];
+    const Endpoint& endpoint = endpoints_[static_cast<std::size_t>(peer)];
     for (std::size_t lane = 0; lane < lanes_; ++lane) {
       std::string why;
-      Descriptor& connection = connections_[IndexOf(peer, lane)];
-      connection = ConnectTo(endpoint, deadline, why);
+      Descriptor connection = ConnectTo(endpoint, deadline, why);
       if (!connection.open()) return Fail(peer, why);
-      const Greeting greeting = {.word = endpoint.word,
-                                 .rank = static_cast<std::uint32_t>(meeting_.rank),
-                                 .lane = static_cast<std::uint32_t>(lane)};
-      const Moved moved = WriteSome(connection, std::as_bytes(std::span(&greeting, 1)), {});
-      if (moved.bytes != sizeof(greeting)) return Fail(peer, "did not take the greeting");
+      auto introduction =
+          Introduction::Open(std::move(connection), party_, static_cast<std::uint32_t>(peer),
+                             static_cast<std::uint32_t>(lane), endpoint.word);
+      if (introduction == nullptr) return Fail(meeting_.rank, "this host has no random bytes");
+      opened_.push_back({.peer = peer, .lane = lane, .introduction = std::move(introduction)});
+      if (!Advance(opened_.back())) return false;
+      if (opened_.back().introduction == nullptr) opened_.pop_back();  // a quick answer
     }
   }
   return true;
 }
 
-// A member that is still to come; this one: nobody is.
-int Meeting::FirstMissing() const {
-  for (int peer = meeting_.rank + 1; peer < meeting_.size; ++peer) {
+bool Meeting::Advance(Opened& one) {
+  switch (one.introduction->Advance()) {
+    case Introduction::State::kOn:
+      return true;
+    case Introduction::State::kRefused: {
+      const std::string& why = one.introduction->refusal();
+      return Fail(one.peer, why.empty() ? "closed the connection" : why);
+    }
+    case Introduction::State::kDone:
+      connections_[IndexOf(one.peer, one.lane)] = one.introduction->Take();
+      one.introduction = nullptr;
+      return true;
+  }
+  return true;
+}
+
+bool Meeting::AdvanceOpened() {
+  if (!std::ranges::all_of(opened_, [this](Opened& one) { return Advance(one); })) return false;
+  std::erase_if(opened_, [](const Opened& one) { return one.introduction == nullptr; });
+  return true;
+}
+
+// A member from that rank on that is still to come; this one: nobody is.
+int Meeting::FirstMissing(int from) const {
+  for (int peer = from; peer < meeting_.size; ++peer) {
+    if (peer == meeting_.rank) continue;
     for (std::size_t lane = 0; lane < lanes_; ++lane) {
       if (!connections_[IndexOf(peer, lane)].open()) return peer;
     }
@@ -142,60 +177,63 @@ int Meeting::FirstMissing() const {
   return meeting_.rank;
 }
 
-bool Meeting::IsOneOfUs(const Greeting& greeting, std::uint64_t word) const {
-  return greeting.word == word && greeting.lane < lanes_ &&
-         greeting.rank > static_cast<std::uint32_t>(meeting_.rank) &&
-         greeting.rank < static_cast<std::uint32_t>(meeting_.size);
-}
-
-// Whoever connects without the word, or says nothing, is none of us and does no harm.
-bool Meeting::AcceptHigher(const Descriptor& listener, const std::vector<Endpoint>& endpoints,
-                           Deadline deadline) {
-  const std::uint64_t word = endpoints[static_cast<std::size_t>(meeting_.rank)].word;
-  std::vector<Newcomer> newcomers;
+// Until all that this member has opened are answered, and all others have come.
+bool Meeting::Await(const Descriptor& listener, Newcomers& newcomers, Deadline deadline) {
   while (FirstMissing() != meeting_.rank) {
-    std::vector<pollfd> wanted = {{.fd = listener.get(), .events = POLLIN, .revents = 0}};
-    for (const Newcomer& newcomer : newcomers) {
-      wanted.push_back({.fd = newcomer.connection.get(), .events = POLLIN, .revents = 0});
-    }
-    const int pause = std::min(MillisecondsUntil(deadline), kAskMilliseconds);
-    const int ready = poll(wanted.data(), wanted.size(), pause);
-    const int error = errno;
-    if (ready < 0 && error != EINTR) return Fail(meeting_.rank, std::strerror(error));
+    if (!Poll(listener, newcomers, deadline)) return false;
     std::string why;
-    for (Descriptor next = Accept(listener, why); next.open(); next = Accept(listener, why)) {
-      // Who has said nothing for longest makes room: strangers cannot fill it up.
-      if (newcomers.size() == kNewcomersMax) newcomers.erase(newcomers.begin());
-      newcomers.push_back({.connection = std::move(next)});
-    }
-    if (!why.empty()) {
+    if (!newcomers.Accept(listener, why)) {
       own_failure_ = true;
       return Fail(meeting_.rank, "no connection can be accepted: " + why);
     }
-    std::erase_if(newcomers, [&](Newcomer& newcomer) {
-      if (!Hear(newcomer)) return true;
-      if (newcomer.heard < sizeof(Greeting)) return false;
-      if (!IsOneOfUs(newcomer.greeting, word)) return true;
-      const int peer = static_cast<int>(newcomer.greeting.rank);
-      Descriptor& connection = connections_[IndexOf(peer, newcomer.greeting.lane)];
-      if (!connection.open()) connection = std::move(newcomer.connection);
-      return true;
-    });
-    if (FirstMissing() != meeting_.rank && !MayWait(endpoints, deadline)) return false;
+    Take(newcomers);
+    if (!AdvanceOpened()) return false;
+    if (FirstMissing() != meeting_.rank && !MayWait(deadline)) return false;
   }
   return true;
 }
 
+bool Meeting::Poll(const Descriptor& listener, const Newcomers& newcomers, Deadline deadline) {
+  std::vector<pollfd> wanted = {{.fd = listener.get(), .events = POLLIN, .revents = 0}};
+  for (const Opened& one : opened_) {
+    const int events = one.introduction->wants_write() ? POLLOUT : POLLIN;
+    wanted.push_back(
+        {.fd = one.introduction->descriptor(), .events = static_cast<short>(events), .revents = 0});
+  }
+  newcomers.Want(wanted);
+  const int pause = std::min(MillisecondsUntil(deadline), kAskMilliseconds);
+  if (poll(wanted.data(), wanted.size(), pause) >= 0 || errno == EINTR) return true;
+  return Fail(meeting_.rank, std::strerror(errno));
+}
+
+void Meeting::Take(Newcomers& newcomers) {
+  for (Newcomers::Arrived& arrived : newcomers.Hear()) {
+    MeshConnection& connection =
+        connections_[IndexOf(static_cast<int>(arrived.rank), arrived.lane)];
+    if (connection.open()) {
+      newcomers.RefuseSecond(arrived.rank);
+    } else {
+      connection = std::move(arrived.connection);
+    }
+  }
+}
+
 // A member listens until all have come. Who does not any more, and has not come, has died or given
 // up; but its connection may be on its way still, so it takes two looks.
-bool Meeting::MayWait(const std::vector<Endpoint>& endpoints, Deadline deadline) {
-  const int missing = FirstMissing();
-  if (MillisecondsUntil(deadline) == 0) return Fail(missing, "did not connect in time");
+bool Meeting::MayWait(Deadline deadline) {
+  if (MillisecondsUntil(deadline) == 0) {
+    const int missing = FirstMissing();
+    return Fail(missing,
+                missing < meeting_.rank ? "did not answer in time" : "did not connect in time");
+  }
   const std::string given_up = meeting_.give_up ? meeting_.give_up() : "";
   if (!given_up.empty()) return Fail(meeting_.rank, given_up);
   if (MillisecondsUntil(look_at_) > 0) return true;
   look_at_ = DeadlineAfter(kBetweenLooks);
-  const bool refuses = Refuses(endpoints[static_cast<std::size_t>(missing)], DeadlineAfter(kLook));
+  // Of lower ranks, their connections tell.
+  const int missing = FirstMissing(meeting_.rank + 1);
+  if (missing == meeting_.rank) return true;
+  const bool refuses = Refuses(endpoints_[static_cast<std::size_t>(missing)], DeadlineAfter(kLook));
   if (refuses && refused_ == missing) return Fail(missing, "is gone before it connected");
   refused_ = refuses ? missing : -1;
   return true;

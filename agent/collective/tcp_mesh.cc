@@ -34,7 +34,7 @@ std::vector<std::unique_ptr<TcpMesh>> TcpMesh::Connect(const TcpMeeting& meeting
   if (!reason.empty()) return {};
   std::vector<std::unique_ptr<TcpMesh>> meshes;
   for (std::size_t i = 0; i < count; ++i) {
-    std::vector<Descriptor> connections;
+    std::vector<MeshConnection> connections;
     for (std::size_t peer = 0; peer < static_cast<std::size_t>(meeting.size); ++peer) {
       for (std::size_t lane = 0; lane < kLanes; ++lane) {
         connections.push_back(std::move(met.connections[(peer * count + i) * kLanes + lane]));
@@ -50,7 +50,7 @@ std::vector<std::unique_ptr<TcpMesh>> TcpMesh::Connect(const TcpMeeting& meeting
   return meshes;
 }
 
-TcpMesh::TcpMesh(const TcpMeeting& meeting, std::vector<Descriptor> connections)
+TcpMesh::TcpMesh(const TcpMeeting& meeting, std::vector<MeshConnection> connections)
     : rank_(meeting.rank),
       size_(meeting.size),
       interrupt_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
@@ -130,7 +130,7 @@ void TcpMesh::SetLowWater(Stream& stream) {
   const std::size_t header_left = next.header_left().size();
   const std::size_t wanted = header_left > 0 ? header_left : std::min(next.left(), kReadAtOnce);
   if (stream.low_water == wanted) return;
-  collective::SetLowWater(stream.connection, wanted);
+  stream.connection.SetLowWater(wanted);
   stream.low_water = wanted;
 }
 
@@ -164,7 +164,7 @@ void TcpMesh::Write(std::size_t index) {
   Stream& stream = streams_[index];
   while (failure_.empty() && !stream.outgoing.empty()) {
     Passing<const std::byte>& next = stream.outgoing.front();
-    const Moved moved = WriteSome(stream.connection, next.header_left(), next.message_left());
+    const Moved moved = stream.connection.WriteSome(next.header_left(), next.message_left());
     if (moved.flow == Flow::kBlocked) return;
     if (moved.flow != Flow::kMoved) {
       Fail(PeerOf(index), WhyOf(moved));
@@ -182,7 +182,7 @@ void TcpMesh::Read(std::size_t index) {
   Stream& stream = streams_[index];
   while (failure_.empty() && !stream.incoming.empty()) {
     Passing<std::byte>& next = stream.incoming.front();
-    const Moved moved = ReadSome(stream.connection, next.header_left(), next.message_left());
+    const Moved moved = stream.connection.ReadSome(next.header_left(), next.message_left());
     if (moved.flow == Flow::kBlocked) return;
     if (moved.flow != Flow::kMoved) {
       Fail(PeerOf(index), WhyOf(moved));
@@ -197,7 +197,10 @@ void TcpMesh::Read(std::size_t index) {
                               std::to_string(next.message.size()));
       return;
     }
-    if (next.left() > 0) return;  // there was no more
+    if (next.left() > 0) {
+      if (stream.connection.encrypted()) continue;  // which gives out a record at a time
+      return;                                       // there was no more
+    }
     stream.incoming.pop_front();
     ++stream.received;
   }
@@ -215,7 +218,7 @@ std::optional<int> TcpMesh::LookForClosed() const {
     bool unread = false;
     for (std::size_t index = first; index < first + kLanes; ++index) {
       closed = closed || wanted[index].revents != 0;
-      unread = unread || HasUnread(streams_[index].connection);
+      unread = unread || streams_[index].connection.HasUnread();
     }
     if (closed && !unread) return PeerOf(first);
   }

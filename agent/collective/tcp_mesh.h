@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/collective/mesh_connection.h"
 #include "agent/collective/tcp_socket.h"
 #include "agent/collective/tcp_transport.h"
 
@@ -105,7 +106,7 @@ class TcpMesh {
   // One lane to one peer: a connection, what is posted, and how many messages nobody waited for
   // yet are done.
   struct Stream {
-    Descriptor connection = {};
+    MeshConnection connection = {};
     std::deque<Passing<const std::byte>> outgoing = {};
     std::deque<Passing<std::byte>> incoming = {};
     std::size_t sent = 0;
@@ -113,7 +114,7 @@ class TcpMesh {
     std::size_t low_water = 1;
   };
 
-  TcpMesh(const TcpMeeting& meeting, std::vector<Descriptor> connections);
+  TcpMesh(const TcpMeeting& meeting, std::vector<MeshConnection> connections);
   bool AwaitGreetings();
 
   std::size_t IndexOf(int peer, Lane lane) const;

@@ -6,7 +6,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -15,6 +14,8 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
+
+#include "crypto/random.h"
 
 namespace tactus::collective {
 namespace {
@@ -193,7 +194,7 @@ Descriptor Listen(const std::string& address, Endpoint& endpoint, std::string& w
     std::memcpy(endpoint.address.data(), &own.sin_addr, sizeof(own.sin_addr));
     endpoint.port = ntohs(own.sin_port);
   }
-  if (getrandom(&endpoint.word, sizeof(endpoint.word), 0) != sizeof(endpoint.word)) {
+  if (!crypto::FillRandom(std::as_writable_bytes(std::span(&endpoint.word, 1)))) {
     why = "no random bytes";
     return Descriptor();
   }
@@ -254,6 +255,19 @@ Descriptor Accept(const Descriptor& listener, std::string& why) {
     why = std::strerror(errno);
   }
   return connection;
+}
+
+std::string HostOf(const Descriptor& connection) {
+  Place place;
+  place.length = sizeof(place.storage);
+  std::array<char, NI_MAXHOST> name = {};
+  auto* const address = reinterpret_cast<sockaddr*>(&place.storage);
+  if (getpeername(connection.get(), address, &place.length) != 0 ||
+      getnameinfo(address, place.length, name.data(), name.size(), nullptr, 0, NI_NUMERICHOST) !=
+          0) {
+    return "";
+  }
+  return name.data();
 }
 
 Moved WriteSome(const Descriptor& connection, std::span<const std::byte> head,

@@ -18,7 +18,7 @@ using Deadline = std::chrono::steady_clock::time_point;
 
 Deadline DeadlineAfter(Duration duration);
 
-// Where a member listens, and the word that whoever connects there has to know.
+// Where a member listens, and a word that is drawn for each meeting: greetings are bound to it.
 struct Endpoint {
   std::array<std::uint8_t, 16> address = {};  // network order; IPv4 uses the first 4
   bool is_ipv6 = false;
@@ -48,6 +48,9 @@ bool Refuses(const Endpoint& endpoint, Deadline deadline);
 // Takes a connection that is waiting at `listener`; none: nothing waits, or, with the reason in
 // `why`, this process can take none: it has no descriptors or no memory left.
 Descriptor Accept(const Descriptor& listener, std::string& why);
+
+// From where a connection came, as a number; empty: nobody knows any more.
+std::string HostOf(const Descriptor& connection);
 
 // How a call on a connection that never blocks went.
 enum class Flow { kMoved, kBlocked, kClosed, kBroken };

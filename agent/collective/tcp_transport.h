@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -31,6 +32,13 @@ struct TcpMeeting {
   std::function<std::string()> give_up = {};
   // The same, in the thread that waits, of collectives.
   std::function<std::string()> give_up_collective = {};
+  // Who the others are: members of this generation, as they know its secret. Without one, as of a
+  // coordinator that gives none, whoever has learned the endpoints is taken for one of them.
+  std::uint64_t generation = 0;
+  std::string secret = {};
+  bool encrypted = false;  // by TLS 1.3; the same for all members
+  // Told, at most once, in one line, who was refused meanwhile. May be empty.
+  std::function<void(const std::string& line)> tell = {};
 };
 
 // A connected transport, or the reason why there is none.
@@ -47,7 +55,7 @@ struct ConnectedTransport {
 // same, and whoever sees both ends of the wait (Transport::awaiting) knows better.
 //
 // Sums are taken in rank order, as in the in-process group: neither the length nor the cut into
-// buckets changes a bit. The group's traffic is not encrypted.
+// buckets changes a bit. The group's traffic is encrypted only where the meeting says so.
 ConnectedTransport ConnectTcp(const TcpMeeting& meeting);
 
 // Transports of the same members, or the reason why there are none.

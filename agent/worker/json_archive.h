@@ -45,6 +45,9 @@ class JsonReader {
   void Bytes(const char* key, std::vector<std::string>& items) {
     items = from_.BytesList(CamelCase(key).c_str());
   }
+  void Bytes(const char* key, std::string& bytes) {
+    if (auto found = from_.Bytes(CamelCase(key).c_str())) bytes = *std::move(found);
+  }
 
  private:
   // An enum by its name; an empty one reads as absent.

@@ -85,6 +85,9 @@ life::Failure InGroup(const absl::Status& status) {
   return failure;
 }
 
+// To the job's log.
+void Tell(const std::string& line) { std::cerr << line << '\n'; }
+
 // As Ready has it.
 std::string NcclVersionOf(const cuda::Device& device) {
   return device.cuda_index() ? cuda::nccl::VersionText(cuda::nccl::Version()) : "";
@@ -228,6 +231,9 @@ collective::ConnectedTransport Worker::Connect(const GroupMessage& group,
   const int size = static_cast<int>(group.size);
   const std::optional<int> gpu = device_->cuda_index();
   if (ByNccl(group)) {
+    if (group.encrypted && size > 1) {
+      return {.reason = "NCCL cannot encrypt, and the group is to be encrypted", .own = true};
+    }
     if (!gpu) {
       return {.reason = "NCCL joins GPUs alone, and this worker is on " + start_.device,
               .own = true};
@@ -241,6 +247,8 @@ collective::ConnectedTransport Worker::Connect(const GroupMessage& group,
                                        .exchange = meeting.exchange,
                                        .now = Now,
                                        .give_up = meeting.give_up,
+                                       .secret = group.secret,
+                                       .tell = Tell,
                                        .must_end = EndAtOnce});
   }
   collective::ConnectedTransport tcp =
@@ -250,7 +258,11 @@ collective::ConnectedTransport Worker::Connect(const GroupMessage& group,
                               .exchange = meeting.exchange,
                               .now = Now,
                               .give_up = meeting.give_up,
-                              .give_up_collective = [this] { return trainee_.WhyGiveUp(); }});
+                              .give_up_collective = [this] { return trainee_.WhyGiveUp(); },
+                              .generation = group.generation,
+                              .secret = group.secret,
+                              .encrypted = group.encrypted,
+                              .tell = Tell});
   if (!gpu || tcp.transport == nullptr) return tcp;
   return collective::MakeStagedTransport({.device = *gpu,
                                           .compute_stream = device_->stream(),

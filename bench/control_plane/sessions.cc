@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -13,6 +14,7 @@
 #include "bench/control_plane/load.h"
 #include "bench/control_plane/sample_job.h"
 #include "bench/control_plane/simulated_agent.h"
+#include "identity/credentials.h"
 #include "tactus/v1/jobs.grpc.pb.h"
 
 namespace tactus::bench {
@@ -207,10 +209,16 @@ class Run {
     return 1;
   }
 
+  std::string TlsOf(const std::string& who) const {
+    const std::string folder = arguments_.Text("tls");
+    return folder.empty() ? "" : folder + "/" + who;
+  }
+
   void Connect() {
     const std::uint64_t connections = arguments_.Number("connections", 200);
     for (std::uint64_t i = 0; i < connections; ++i) {
-      stubs_.push_back(agent::v1::AgentSession::NewStub(NewConnection(arguments_.Text("server"))));
+      stubs_.push_back(agent::v1::AgentSession::NewStub(
+          NewConnection(arguments_.Text("server"), TlsOf(SimulatedAgent::NameOf(i)))));
     }
     const std::uint64_t window = arguments_.Number("window", 300);
     for (std::uint64_t i = 0; i < count_; ++i) {
@@ -219,7 +227,7 @@ class Run {
   }
 
   void Submit() {
-    const auto stub = v1::Jobs::NewStub(NewConnection(arguments_.Text("server")));
+    const auto stub = v1::Jobs::NewStub(NewConnection(arguments_.Text("server"), TlsOf("user")));
     for (std::uint64_t i = 0; i < job_count_; ++i) {
       grpc::ClientContext context;
       context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(1));
@@ -311,10 +319,19 @@ class Run {
 
 }  // namespace
 
-std::shared_ptr<grpc::Channel> NewConnection(const std::string& server) {
+std::shared_ptr<grpc::Channel> NewConnection(const std::string& server,
+                                             const std::string& tls_dir) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel(server, grpc::InsecureChannelCredentials(), arguments);
+  if (tls_dir.empty()) {
+    return grpc::CreateCustomChannel(server, grpc::InsecureChannelCredentials(), arguments);
+  }
+  const auto credentials = identity::MakeChannelCredentials(tls_dir);
+  if (!credentials.ok()) {
+    std::fprintf(stderr, "bench_control_plane: %s\n", credentials.status().ToString().c_str());
+    std::exit(1);
+  }
+  return grpc::CreateCustomChannel(server, *credentials, arguments);
 }
 
 int RunSessions(const Arguments& arguments) {

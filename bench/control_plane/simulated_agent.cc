@@ -49,12 +49,16 @@ agent::v1::FromAgent SampleReport() {
   return message;
 }
 
+std::string SimulatedAgent::NameOf(std::uint64_t number) {
+  char name[16];
+  std::snprintf(name, sizeof name, "n%05llu", static_cast<unsigned long long>(number));
+  return name;
+}
+
 void SimulatedAgent::Connect(agent::v1::AgentSession::Stub& stub, std::uint64_t window) {
   window_ = window;
   agent::v1::FromAgent first;
-  char name[16];
-  std::snprintf(name, sizeof name, "n%05llu", static_cast<unsigned long long>(number_));
-  first.mutable_hello()->set_node(name);
+  first.mutable_hello()->set_node(NameOf(number_));
   first.mutable_hello()->set_incarnation(number_ + 1);
   first.mutable_hello()->set_agent_version(kVersion);
   v1::Device* device = first.mutable_hello()->add_devices();

@@ -48,6 +48,9 @@ class SimulatedAgent final
   SimulatedAgent(std::uint64_t number, AgentListener& listener)
       : number_(number), listener_(listener) {}
 
+  // Its node's name.
+  static std::string NameOf(std::uint64_t number);
+
   // Opens the stream. `window`: in a flood, reports that are not acknowledged yet at most.
   void Connect(agent::v1::AgentSession::Stub& stub, std::uint64_t window);
 

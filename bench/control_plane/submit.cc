@@ -120,7 +120,8 @@ int RunSubmits(const Arguments& arguments) {
   submission.clients = clients;
   std::vector<std::unique_ptr<v1::Jobs::Stub>> stubs;
   for (std::uint64_t i = 0; i < std::min(clients, kConnections); ++i) {
-    stubs.push_back(v1::Jobs::NewStub(NewConnection(arguments.Text("server"))));
+    stubs.push_back(
+        v1::Jobs::NewStub(NewConnection(arguments.Text("server"), arguments.Text("tls"))));
   }
   const double begin = Now();
   submission.end = begin + static_cast<double>(seconds);

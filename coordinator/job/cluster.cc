@@ -75,6 +75,12 @@ bool Cluster::RunsElsewhere(WorkerId worker, const std::string& node) const {
   return !here && membership_.IsStray(worker);
 }
 
+std::string Cluster::JobNameOf(WorkerId worker) const {
+  const auto route = routes_.find(worker);
+  const JobRecord* const record = route == routes_.end() ? nullptr : Find(route->second.job);
+  return record == nullptr ? "" : record->name;
+}
+
 std::string Cluster::WhyNotReverted(JobId job, const policies::Decision& decision) const {
   return jobs_.at(job)->WhyNotReverted(decision);
 }

@@ -57,6 +57,8 @@ class Cluster {
   // Whether another node than this was given the worker, or is known to have it. One that nobody
   // knows is nowhere else.
   bool RunsElsewhere(WorkerId worker, const std::string& node) const;
+  // Of which job the worker is, by resource id; empty: of none that is not over.
+  std::string JobNameOf(WorkerId worker) const;
   // As JobController has them. Requires: Find(job).
   std::string WhyNotReverted(JobId job, const policies::Decision& decision) const;
   std::optional<policies::MeasuredGroup> Measured(JobId job) const;

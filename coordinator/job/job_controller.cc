@@ -90,7 +90,9 @@ void JobController::FormGroup(GroupFormation& formation, Turn turn) {
   }
   formation.Begin(record().generation + 1);
   const std::vector<std::string> versions = formation.nccl_versions();
-  const TransportRecord transport = ChooseTransport(group_.members(), versions);
+  const TransportRecord transport = ChooseTransport({.members = group_.members(),
+                                                     .nccl_versions = versions,
+                                                     .encrypted = record().settings.encrypted});
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
     keeper_.record().members[rank].nccl_version = versions[rank];
   }
@@ -107,7 +109,8 @@ void JobController::SendGroup(Turn turn) {
                        .plan = record().newest_plan,
                        .nodes = NodesOf(group_.members()),
                        .transport = record().groups.back().transport.kind,
-                       .loss_seconds = LossSeconds(record(), size())};
+                       .loss_seconds = LossSeconds(record(), size()),
+                       .encrypted = record().settings.encrypted};
   for (const LostMember& member : record().lost) message.rounds.push_back(member.message.rounds);
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
     message.rank = rank;

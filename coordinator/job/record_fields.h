@@ -39,6 +39,7 @@ void Fields(auto& archive, Of<JobSettings> auto& settings) {
   archive("stop_epochs", settings.stop_epochs);
   archive("stop_time", settings.stop_time);
   archive("stop_rounds", settings.stop_rounds);
+  archive("encrypted", settings.encrypted);
 }
 
 void Fields(auto& archive, Of<DeviceRecord> auto& device) {

@@ -242,7 +242,9 @@ TransportRecord RecordKeeper::TransportOfNext(const Regrouping& regrouping) cons
   }
   std::vector<std::string> versions;
   for (const MemberRecord& member : record_.members) versions.push_back(member.nccl_version);
-  return ChooseTransport(record_.members, versions);
+  return ChooseTransport({.members = record_.members,
+                          .nccl_versions = versions,
+                          .encrypted = record_.settings.encrypted});
 }
 
 void RecordKeeper::SetJoiners(std::vector<MemberRecord> joiners) {

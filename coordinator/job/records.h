@@ -48,6 +48,7 @@ struct JobSettings {
   std::uint32_t workers_min = 1;         // >= 1
   std::uint32_t workers_max = 1u << 16;  // >= workers_min
   std::uint32_t spares = 0;              // beside workers_max, ready to take a lost one's place
+  bool encrypted = false;                // what its workers send each other
   bool program = false;                  // its workers are programs, which go on when it is over
   DeviceKind device = DeviceKind::kStandard;
   std::map<std::string, std::string> selector{};  // labels that a node must have

@@ -42,8 +42,8 @@ std::string Obstacle(const std::vector<MemberRecord>& members,
 
 }  // namespace
 
-TransportRecord ChooseTransport(const std::vector<MemberRecord>& members,
-                                const std::vector<std::string>& nccl_versions) {
+TransportRecord ChooseTransport(const TransportQuestion& question) {
+  const auto& [members, nccl_versions, encrypted] = question;
   TACTUS_CHECK(!members.empty() && members.size() == nccl_versions.size());
   const auto gpu = std::ranges::find_if(members, OnGpu);
   const auto processor = std::ranges::find_if_not(members, OnGpu);
@@ -54,6 +54,7 @@ TransportRecord ChooseTransport(const std::vector<MemberRecord>& members,
   if (gpu == members.end()) {
     return {.kind = TransportKind::kTcp, .reason = "all workers are on processors"};
   }
+  if (encrypted) return Staged("network.encryption is tls; NCCL cannot encrypt");
   if (processor != members.end()) {
     return Staged(WorkerName(*processor) + " is on a processor, " + WorkerName(*gpu) +
                   " on a GPU; NCCL joins GPUs alone");

@@ -34,6 +34,7 @@
 #include "coordinator/service/jobs_service.h"
 #include "coordinator/service/nodes_service.h"
 #include "coordinator/shell/core_runner.h"
+#include "coordinator/shell/mesh_secrets.h"
 #include "coordinator/store/store.h"
 #include "identity/credentials.h"
 #include "metrics/coordinator_metrics.h"
@@ -125,6 +126,7 @@ class ServerImpl final : public Server {
     std::unique_ptr<access::AuditLog> audit;
     std::unique_ptr<access::Gate> gate;                      // null: nobody is asked who they are
     std::shared_ptr<grpc::ServerCredentials> credentials{};  // shared with gRPC
+    MeshSecrets mesh_secrets;
   };
 
   ServerImpl(const ServerOptions& options, Parts parts)
@@ -133,6 +135,7 @@ class ServerImpl final : public Server {
         audit_(std::move(parts.audit)),
         gate_(std::move(parts.gate)),
         credentials_(std::move(parts.credentials)),
+        mesh_secrets_(std::move(parts.mesh_secrets)),
         store_(std::move(parts.store)) {
     metrics_.WatchFolder(options_.state_dir);
     if (gate_ == nullptr) return;
@@ -180,6 +183,7 @@ class ServerImpl final : public Server {
   const std::unique_ptr<access::AuditLog> audit_;
   const std::unique_ptr<access::Gate> gate_;
   const std::shared_ptr<grpc::ServerCredentials> credentials_;
+  const MeshSecrets mesh_secrets_;
   const std::unique_ptr<store::Store> store_;
   metrics::CoordinatorMetrics metrics_{TACTUS_VERSION};
   const Door calls_door_{{.metrics = metrics_, .audit = *audit_, .gate = gate_.get()}};
@@ -206,7 +210,11 @@ class ServerImpl final : public Server {
        .forget_files = [this](const std::string& job) { ForgetFiles(job); },
        .tape = {.folder = options_.state_dir + "/tapes", .bytes_max = options_.tape_bytes},
        .restored = options_.restored,
-       .unfinished_max = options_.unfinished_jobs}};
+       .unfinished_max = options_.unfinished_jobs,
+       .mesh_secret =
+           [this](const std::string& job, std::uint64_t generation) {
+             return mesh_secrets_.SecretOf(job, generation);
+           }}};
   LogSink log_sink_{{.find = [this](const std::string& id) { return core_.Unfinished(id); },
                      .files = files_,
                      .logs = logs_}};
@@ -415,11 +423,14 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Open(const ServerOptions& option
   auto audit = access::AuditLog::Open(
       {.folder = options.state_dir + "/audit", .lines_max = options.audit_lines});
   if (!audit.ok()) return audit.status();
+  absl::StatusOr<MeshSecrets> mesh_secrets = MeshSecrets::Open(options.state_dir);
+  if (!mesh_secrets.ok()) return mesh_secrets.status();
   ServerImpl::Parts parts = {.lock = *std::move(lock),
                              .store = *std::move(store),
                              .audit = *std::move(audit),
                              .gate = *std::move(gate),
-                             .credentials = *std::move(credentials)};
+                             .credentials = *std::move(credentials),
+                             .mesh_secrets = *std::move(mesh_secrets)};
   auto server = std::make_unique<ServerImpl>(options, std::move(parts));
   status = server->Start();
   if (!status.ok()) return status;

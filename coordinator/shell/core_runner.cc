@@ -213,7 +213,7 @@ void CoreRunner::Perform(const job::Action& action) {
   if (const auto* start = std::get_if<job::StartWorker>(&action)) {
     sessions_.Tell(start->node, ToProto(*start));
   } else if (const auto* send = std::get_if<job::SendToWorker>(&action)) {
-    sessions_.Tell(send->node, ToProto(*send));
+    On(*send);
   } else if (const auto* stop = std::get_if<job::StopWorker>(&action)) {
     sessions_.Tell(stop->node, ToProto(*stop));
   } else if (const auto* look = std::get_if<job::LookAtWorker>(&action)) {
@@ -229,6 +229,18 @@ void CoreRunner::Perform(const job::Action& action) {
   } else if (const auto* wake = std::get_if<job::WakeAt>(&action)) {
     if (wake_) wake_->At(wake->time, [this] { Handle(job::Ticked{}, {}); });
   }
+}
+
+// The secret of a group is known here alone: what the core decides is taped and stored.
+void CoreRunner::On(const job::SendToWorker& action) {
+  agent::v1::ToAgent message = ToProto(action);
+  if (message.to_worker().message().has_group() && around_.mesh_secret) {
+    v1::Group& group = *message.mutable_to_worker()->mutable_message()->mutable_group();
+    // A worker of no job ends, whatever it is told.
+    const std::string job = cluster_.JobNameOf(action.worker);
+    if (!job.empty()) group.set_secret(around_.mesh_secret(job, group.generation()));
+  }
+  sessions_.Tell(action.node, std::move(message));
 }
 
 void CoreRunner::On(const job::PublishJob& action) {

@@ -104,6 +104,8 @@ class CoreRunner {
     tape::TapeRecorder::Options tape{};
     bool restored = false;                        // from a backup: see ServerOptions
     std::size_t unfinished_max = kUnfinishedMax;  // another in tests
+    // What the members of a group are told that they prove; as MeshSecrets has it. Null: nothing.
+    std::function<std::string(const std::string& job, std::uint64_t generation)> mesh_secret{};
   };
 
   explicit CoreRunner(const Surroundings& surroundings);
@@ -227,6 +229,7 @@ class CoreRunner {
   using Done = std::function<void(const absl::Status& status)>;
   void Handle(const job::Event& event, Done done);
   void Perform(const job::Action& action);
+  void On(const job::SendToWorker& action);
   void On(const job::PublishJob& action);
   void On(const job::PublishProgress& action);
   void On(const job::PublishSnapshot& action);

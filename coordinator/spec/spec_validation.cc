@@ -514,6 +514,7 @@ job::JobSettings SettingsOf(const ResolvedSpec& resolved) {
   settings.selector = {spec.workers().selector().begin(), spec.workers().selector().end()};
   if (settings.program) settings.selector[protocol::kProgramsLabel] = "true";
   settings.tolerations = {spec.workers().tolerations().begin(), spec.workers().tolerations().end()};
+  settings.encrypted = spec.network().encryption() == v1::ENCRYPTION_TLS;
   settings.priority = spec.priority();
   settings.retries = spec.retries();
   settings.checkpoints_kept = spec.checkpoints().keep();

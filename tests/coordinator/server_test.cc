@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <future>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -205,11 +206,15 @@ std::vector<std::uint64_t> RunFirstRound(FakeAgent& agent) {
   for (const std::uint64_t worker : workers) agent.Say(worker, Ready());
   std::vector<std::uint64_t> by_rank(2);
   v1::Group group;
+  std::set<std::string> secrets;
   for (int i = 0; i < 2; ++i) {
     const agent::v1::ToAgent message = agent.Read();
     group = message.to_worker().message().group();
     by_rank.at(group.rank()) = message.to_worker().worker_id();
+    secrets.insert(group.secret());
   }
+  EXPECT_EQ(secrets.size(), 1u) << "members are told one secret";
+  EXPECT_EQ(secrets.begin()->size(), 32u);
   for (const std::uint64_t worker : by_rank) {
     agent.Say(worker, EndpointOf(group.generation(), std::to_string(worker)));
   }

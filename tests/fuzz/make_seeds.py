@@ -4,7 +4,10 @@ of the job that a target knows (tests/fuzz/small_cluster.h).
 
 usage: tests/fuzz/make_seeds.py        in the repository's root
 """
+import hashlib
+import hmac
 import pathlib
+import struct
 import subprocess
 
 CORPUS = pathlib.Path("tests/fuzz/corpus")
@@ -81,12 +84,26 @@ def staged(target, message, seeds):
             write(target, f"{name}_{stage}", bytes([stage]) + data)
 
 
+def greetings():
+    """What members say first, and answer, signed by a secret that the target does not have."""
+    said = {"hello": b"TMG1" + struct.pack("<QIII", 3, 2, 1, 0) + bytes(range(16)),
+            "of_another_generation": b"TMG1" + struct.pack("<QIII", 2, 2, 1, 0) + bytes(range(16)),
+            "for_another": b"TMG1" + struct.pack("<QIII", 3, 2, 0, 9) + bytes(range(16)),
+            "answer": bytes(range(16))}
+    for name, text in said.items():
+        signed = text + hmac.new(b"a guess", text, hashlib.sha256).digest()
+        for how in range(16):
+            write("greeting", f"{name}_{how}", bytes([how]) + signed + bytes(32))
+    write("greeting", "tls", bytes([2]) + bytes.fromhex("16030100050100000101"))
+
+
 def main():
     staged("hello", "Hello", HELLOS)
     staged("from_agent", "FromAgent", FROM_AGENT)
     staged("from_worker", "FromWorker", FROM_WORKER)
     staged("worker_exited", "WorkerExited", EXITED)
     staged("log_lines", "LogLines", LOGS)
+    greetings()
     for name, text in UPLOADS.items():
         write("upload_header", name, encode("UploadArtifactRequest", text))
     for path in sorted(pathlib.Path("examples").glob("*.yaml")):

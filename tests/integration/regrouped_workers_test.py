@@ -83,7 +83,9 @@ class Worker:
         self.process.wait()
 
 
-class RegroupedWorkersTest(unittest.TestCase):
+class ScriptedGroups(unittest.TestCase):
+    """Groups of real workers, whose coordinator is the test."""
+
     def setUp(self):
         self.folder = Folder()
         self.spec = json.loads(json.dumps(SPEC))
@@ -101,20 +103,25 @@ class RegroupedWorkersTest(unittest.TestCase):
         self.assertEqual(left, [], "processes were left running")
 
     def start(self, count):
-        self.workers = [Worker(self.folder.path, f"w{i}", self.spec) for i in range(count)]
-        for worker in self.workers:
+        begun = [Worker(self.folder.path, f"w{len(self.workers) + i}", self.spec) for i in range(count)]
+        self.workers += begun
+        for worker in begun:
             ready = worker.await_kind("ready")
         self.train_samples = int(ready["trainSamples"])
-        return list(self.workers)
+        return list(begun)
 
-    @staticmethod
-    def tell_group(group, generation, rounds=(), **plan):
+    def mesh(self, generation, rank):
+        """What the member is told of who the others are: nothing, as by a coordinator of before."""
+        return {}
+
+    def tell_group(self, group, generation, rounds=(), **plan):
         for rank, worker in enumerate(group):
             worker.say({"group": {
                 "generation": str(generation), "rank": rank, "size": len(group),
                 "rounds": [str(each) for each in rounds],
                 "plan": {"version": str(generation), "batchSizes": BATCHES[:len(group)],
-                         "synchronization": "every_step", "reason": "the test"} | plan}})
+                         "synchronization": "every_step", "reason": "the test"} | plan,
+                **self.mesh(generation, rank)}})
 
     @staticmethod
     def introduce(group, generation):
@@ -165,6 +172,8 @@ class RegroupedWorkersTest(unittest.TestCase):
         self.form(group, 2, rounds, **plan)
         self.check_end(group)
 
+
+class RegroupedWorkersTest(ScriptedGroups):
     def test_the_others_go_on_without_the_last(self):
         self.lose_one(2)
 

@@ -14,7 +14,7 @@ FUNCTION_LINES_MAX = 70
 LINE_COLUMNS_MAX = 120
 COMMENT_COLUMNS_MAX = 100  # in C++: the formatter leaves comments alone, as it breaks the tables in them
 MARKS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|#if 0")
-FOLDERS = ["base", "policies", "protocol", "threads", "fibers", "cuda", "agent", "coordinator", "simulator", "runtime", "metrics", "client", "tests", "bench", "proto"]
+FOLDERS = ["base", "crypto", "policies", "protocol", "threads", "fibers", "cuda", "agent", "coordinator", "simulator", "runtime", "metrics", "client", "tests", "bench", "proto"]
 
 
 def functions(lines):

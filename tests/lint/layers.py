@@ -24,7 +24,7 @@ HOMES = {
     r"sqlite3\.h": ["coordinator/store"],
     r"CLI/|yaml-cpp/": ["client/cli", "client/verbs", "client/yaml", "coordinator", "agent/daemon", "runtime"],
     r"prometheus/": ["metrics"],
-    r"openssl/": ["runtime", "identity"],
+    r"openssl/": ["runtime", "identity", "crypto", "agent/collective"],
     r"cuda_runtime|cuda_fp16|cuda_bf16|nccl|cublas": ["cuda", "cuda/ops"],
     r"boost/context/": ["fibers"],
     r"seccomp\.h": ["agent/box"],

@@ -1,5 +1,6 @@
 #include "tests/agent/collective/groups.h"
 
+#include <array>
 #include <cstring>
 #include <thread>
 
@@ -10,7 +11,8 @@
 
 namespace tactus::collective {
 std::string NameOf(const GroupShape& shape) {
-  return (shape.kind == Kind::kTcp ? "Tcp" : "InProcess") + std::to_string(shape.size);
+  const std::array<const char*, 3> names = {"InProcess", "Tcp", "Tls"};
+  return names[static_cast<std::size_t>(shape.kind)] + std::to_string(shape.size);
 }
 
 void PrintTo(const GroupShape& shape, std::ostream* out) { *out << NameOf(shape); }
@@ -20,11 +22,12 @@ std::vector<GroupShape> ShapesFrom(int size_min, int size_max) {
   for (int size = size_min; size <= size_max; ++size) {
     shapes.push_back({.kind = Kind::kInProcess, .size = size});
     shapes.push_back({.kind = Kind::kTcp, .size = size});
+    shapes.push_back({.kind = Kind::kTls, .size = size});
   }
   return shapes;
 }
 
-std::vector<TcpMeeting> MeetInMemory(int size) {
+std::vector<TcpMeeting> MeetInMemory(int size, bool encrypted) {
   const auto board = std::make_shared<EndpointBoard>(size);
   std::vector<TcpMeeting> meetings;
   for (int rank = 0; rank < size; ++rank) {
@@ -34,6 +37,9 @@ std::vector<TcpMeeting> MeetInMemory(int size) {
     meeting.address = "127.0.0.1";
     meeting.exchange = [board, rank](const std::string& own) { return board->Exchange(rank, own); };
     meeting.now = [] { return kTestNow; };
+    meeting.generation = 7;
+    meeting.secret = "a secret of this generation alone";
+    meeting.encrypted = encrypted;
     meetings.push_back(meeting);
   }
   return meetings;
@@ -43,7 +49,7 @@ std::vector<std::unique_ptr<Transport>> MakeGroup(const GroupShape& shape) {
   if (shape.kind == Kind::kInProcess) {
     return MakeInProcessGroup(shape.size, [] { return kTestNow; });
   }
-  const std::vector<TcpMeeting> meetings = MeetInMemory(shape.size);
+  const std::vector<TcpMeeting> meetings = MeetInMemory(shape.size, shape.kind == Kind::kTls);
   std::vector<std::unique_ptr<Transport>> members(meetings.size());
   OnEveryRank(shape.size, [&](int rank) {
     const auto index = static_cast<std::size_t>(rank);

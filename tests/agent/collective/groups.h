@@ -16,7 +16,7 @@
 
 namespace tactus::collective {
 
-enum class Kind { kInProcess, kTcp };
+enum class Kind { kInProcess, kTcp, kTls };
 
 // A kind of transport and a number of members; printed as "Tcp4".
 struct GroupShape {
@@ -26,14 +26,15 @@ struct GroupShape {
 std::string NameOf(const GroupShape& shape);
 void PrintTo(const GroupShape& shape, std::ostream* out);
 
-// Both kinds, with 1 to `size_max` members.
+// All kinds, with 1 to `size_max` members.
 std::vector<GroupShape> ShapesFrom(int size_min, int size_max);
 
 // The instant that the transports of MakeGroup call the present.
 inline constexpr Instant kTestNow{Seconds(42)};
 
-// Meetings over loopback whose members exchange their endpoints in memory, one a rank.
-std::vector<TcpMeeting> MeetInMemory(int size);
+// Meetings over loopback whose members exchange their endpoints in memory, one a rank. They know a
+// secret of theirs.
+std::vector<TcpMeeting> MeetInMemory(int size, bool encrypted = false);
 
 // A connected group, one transport a rank.
 std::vector<std::unique_ptr<Transport>> MakeGroup(const GroupShape& shape);

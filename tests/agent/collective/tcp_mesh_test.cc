@@ -9,10 +9,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "agent/collective/greeting.h"
 #include "agent/collective/tcp_socket.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -50,29 +52,6 @@ TEST(TcpEndpointTest, OtherBytesAreRefused) {
   EXPECT_FALSE(DecodeEndpoint("5" + bytes.substr(1), decoded));
 }
 
-// Two members, connected; `strange` is called with the endpoint of member 0 before that.
-template <typename Strange>
-std::vector<std::unique_ptr<TcpMesh>> MeetAnd(Strange strange) {
-  std::vector<TcpMeeting> meetings = MeetInMemory(2);
-  std::vector<std::unique_ptr<TcpMesh>> meshes(2);
-  OnEveryRank(2, [&](int rank) {
-    TcpMeeting& meeting = meetings[static_cast<std::size_t>(rank)];
-    meeting.exchange = [&, exchange = meeting.exchange](const std::string& own) {
-      if (rank == 0) {
-        Endpoint endpoint;
-        EXPECT_TRUE(DecodeEndpoint(own, endpoint));
-        strange(endpoint);
-      }
-      return exchange(own);
-    };
-    std::string reason;
-    std::vector<std::unique_ptr<TcpMesh>> one = TcpMesh::Connect(meeting, 1, reason);
-    ASSERT_EQ(one.size(), 1u) << reason;
-    meshes[static_cast<std::size_t>(rank)] = std::move(one.front());
-  });
-  return meshes;
-}
-
 void ExpectToWork(std::vector<std::unique_ptr<TcpMesh>>& meshes) {
   ASSERT_NE(meshes[0], nullptr);
   ASSERT_NE(meshes[1], nullptr);
@@ -85,7 +64,40 @@ void ExpectToWork(std::vector<std::unique_ptr<TcpMesh>>& meshes) {
   EXPECT_EQ(received, sent);
 }
 
-TEST(TcpMeshTest, AStrangerThatSaysNothingHoldsNobodyUp) {
+class TcpMeshTest : public ::testing::TestWithParam<bool> {
+ protected:
+  // Two members, connected; `strange` is called with the endpoint of member 0 before that.
+  template <typename Strange>
+  std::vector<std::unique_ptr<TcpMesh>> MeetAnd(Strange strange) {
+    std::vector<TcpMeeting> meetings = MeetInMemory(2, GetParam());
+    std::vector<std::unique_ptr<TcpMesh>> meshes(2);
+    OnEveryRank(2, [&](int rank) {
+      TcpMeeting& meeting = meetings[static_cast<std::size_t>(rank)];
+      meeting.tell = [&](const std::string& line) {
+        const std::scoped_lock lock(told_mutex_);
+        told_.push_back(line);
+      };
+      meeting.exchange = [&, exchange = meeting.exchange](const std::string& own) {
+        if (rank == 0) {
+          Endpoint endpoint;
+          EXPECT_TRUE(DecodeEndpoint(own, endpoint));
+          strange(endpoint);
+        }
+        return exchange(own);
+      };
+      std::string reason;
+      std::vector<std::unique_ptr<TcpMesh>> one = TcpMesh::Connect(meeting, 1, reason);
+      ASSERT_EQ(one.size(), 1u) << reason;
+      meshes[static_cast<std::size_t>(rank)] = std::move(one.front());
+    });
+    return meshes;
+  }
+
+  std::mutex told_mutex_;
+  std::vector<std::string> told_;
+};
+
+TEST_P(TcpMeshTest, AStrangerThatSaysNothingHoldsNobodyUp) {
   Descriptor stranger;
   std::vector<std::unique_ptr<TcpMesh>> meshes = MeetAnd([&](const Endpoint& endpoint) {
     std::string why;
@@ -95,32 +107,60 @@ TEST(TcpMeshTest, AStrangerThatSaysNothingHoldsNobodyUp) {
   ExpectToWork(meshes);
 }
 
-TEST(TcpMeshTest, AStrangerWithoutTheWordIsNoMember) {
-  struct {
-    std::uint64_t word = 0;
-    std::uint32_t rank = 1;
-    std::uint32_t lane = 1;
-  } greeting;
-  Descriptor stranger;
+TEST_P(TcpMeshTest, AStrangerIsNoMemberAndIsToldOfInOneLine) {
+  std::vector<Descriptor> strangers(5);
   std::vector<std::unique_ptr<TcpMesh>> meshes = MeetAnd([&](const Endpoint& endpoint) {
-    std::string why;
-    stranger = ConnectTo(endpoint, Soon(), why);
-    greeting.word = endpoint.word + 1;
-    const auto bytes = std::as_bytes(std::span(&greeting, 1));
-    EXPECT_EQ(WriteSome(stranger, bytes, {}).bytes, bytes.size());
+    const GroupSecret guess = {.secret = "a guess", .generation = 7};
+    Hello hello = {.generation = 7, .from = 1, .to = 0, .lane = 1};
+    Greeting(guess, endpoint.word).Sign(hello);
+    for (Descriptor& stranger : strangers) {
+      std::string why;
+      stranger = ConnectTo(endpoint, Soon(), why);
+      EXPECT_EQ(WriteSome(stranger, Encode(hello), {}).bytes, kHelloBytes);
+    }
+  });
+  ExpectToWork(meshes);
+  ASSERT_EQ(told_.size(), 1u);
+  EXPECT_THAT(told_.front(), HasSubstr("5 connections to this worker were refused, the first from "
+                                       "127.0.0.1: "));
+}
+
+TEST_P(TcpMeshTest, ManyStrangersKeepNoMemberOut) {
+  std::vector<Descriptor> strangers(600);
+  std::vector<std::unique_ptr<TcpMesh>> meshes = MeetAnd([&](const Endpoint& endpoint) {
+    for (Descriptor& stranger : strangers) {
+      std::string why;
+      stranger = ConnectTo(endpoint, Soon(), why);
+      EXPECT_TRUE(stranger.open()) << why;
+    }
   });
   ExpectToWork(meshes);
 }
 
-TEST(TcpMeshTest, AStrangerThatLeavesAtOnceDoesNoHarm) {
+TEST_P(TcpMeshTest, AStrangerThatLeavesAtOnceDoesNoHarm) {
   std::vector<std::unique_ptr<TcpMesh>> meshes = MeetAnd([](const Endpoint& endpoint) {
     std::string why;
     EXPECT_TRUE(ConnectTo(endpoint, Soon(), why).open()) << why;
   });
   ExpectToWork(meshes);
+  EXPECT_TRUE(told_.empty());
 }
 
-TEST(TcpMeshTest, AMessageOfAnotherLengthEndsTheMesh) {
+// Of who has another secret each side finds out, and says whose it is.
+TEST_P(TcpMeshTest, WhoKnowsAnotherSecretComesIntoNoGroup) {
+  std::vector<TcpMeeting> meetings = MeetInMemory(2, GetParam());
+  meetings[0].timeout = Seconds(1);
+  meetings[1].secret = "that of the generation before";
+  std::vector<std::string> reasons(2);
+  OnEveryRank(2, [&](int rank) {
+    const auto index = static_cast<std::size_t>(rank);
+    EXPECT_TRUE(TcpMesh::Connect(meetings[index], 1, reasons[index]).empty());
+  });
+  EXPECT_THAT(reasons[0], HasSubstr("rank 1"));
+  EXPECT_THAT(reasons[1], HasSubstr("rank 0"));
+}
+
+TEST_P(TcpMeshTest, AMessageOfAnotherLengthEndsTheMesh) {
   for (const std::size_t expected : {std::size_t{2}, std::size_t{4}}) {
     std::vector<std::unique_ptr<TcpMesh>> meshes = MeetAnd([](const Endpoint&) {});
     const std::vector<std::byte> sent(3);
@@ -134,7 +174,7 @@ TEST(TcpMeshTest, AMessageOfAnotherLengthEndsTheMesh) {
   }
 }
 
-TEST(TcpMeshTest, AShortMessageWhereALongOneIsAwaitedIsNoticedAtOnce) {
+TEST_P(TcpMeshTest, AShortMessageWhereALongOneIsAwaitedIsNoticedAtOnce) {
   std::vector<std::unique_ptr<TcpMesh>> meshes = MeetAnd([](const Endpoint&) {});
   const std::vector<std::byte> sent(100);
   std::vector<std::byte> received(std::size_t{1} << 20);
@@ -154,7 +194,7 @@ TEST(TcpMeshTest, AShortMessageWhereALongOneIsAwaitedIsNoticedAtOnce) {
   });
 }
 
-TEST(TcpMeshTest, AnInterruptComesBeforeAMessageThatIsThere) {
+TEST_P(TcpMeshTest, AnInterruptComesBeforeAMessageThatIsThere) {
   std::vector<std::unique_ptr<TcpMesh>> meshes = MeetAnd([](const Endpoint&) {});
   std::vector<std::byte> received(1);
   meshes[1]->Receive(0, Lane::kFirst, received);
@@ -165,7 +205,7 @@ TEST(TcpMeshTest, AnInterruptComesBeforeAMessageThatIsThere) {
   EXPECT_FALSE(meshes[1]->WaitReceived(0, Lane::kFirst));
 }
 
-TEST(TcpMeshTest, WaitingForOneMessageMovesTheOthersToo) {
+TEST_P(TcpMeshTest, WaitingForOneMessageMovesTheOthersToo) {
   std::vector<std::unique_ptr<TcpMesh>> meshes = MeetAnd([](const Endpoint&) {});
   const std::vector<std::byte> large(std::size_t{64} << 20, std::byte{5});
   OnEveryRank(2, [&](int rank) {
@@ -189,9 +229,9 @@ TEST(TcpMeshTest, WaitingForOneMessageMovesTheOthersToo) {
   });
 }
 
-TEST(TcpMeshTest, SeveralMeshesOfOneMeetingDoNotMixUpTheirMessages) {
+TEST_P(TcpMeshTest, SeveralMeshesOfOneMeetingDoNotMixUpTheirMessages) {
   constexpr std::size_t kMeshes = 3;
-  std::vector<TcpMeeting> meetings = MeetInMemory(3);
+  std::vector<TcpMeeting> meetings = MeetInMemory(3, GetParam());
   OnEveryRank(3, [&](int rank) {
     std::string reason;
     const std::vector<std::unique_ptr<TcpMesh>> meshes =
@@ -216,6 +256,9 @@ TEST(TcpMeshTest, SeveralMeshesOfOneMeetingDoNotMixUpTheirMessages) {
     }
   });
 }
+
+INSTANTIATE_TEST_SUITE_P(Every, TcpMeshTest, ::testing::Bool(),
+                         [](const auto& test) { return test.param ? "Encrypted" : "Plain"; });
 
 TEST(TcpSocketTest, WhatCannotBeAcceptedForWantOfDescriptorsIsTold) {
   Endpoint endpoint;

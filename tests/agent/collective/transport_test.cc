@@ -448,7 +448,8 @@ TEST_P(CompletionTest, SaysWhenItFailed) {
   EXPECT_EQ(members_[0]->StartBarrier()->Wait().finished, Instant(Duration(5)));
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, CompletionTest, ::testing::Values(Kind::kInProcess, Kind::kTcp));
+INSTANTIATE_TEST_SUITE_P(Every, CompletionTest,
+                         ::testing::Values(Kind::kInProcess, Kind::kTcp, Kind::kTls));
 
 class SoloTest : public TransportTest {};
 

@@ -266,6 +266,18 @@ TEST(WorkerMessagesTest, WhatConcernsTheQueueIsNotTheWorkers) {
   EXPECT_EQ(job.engine.micro_batch, 8u);
 }
 
+TEST(WorkerMessagesTest, AGroupMayHaveASecretOfAnyBytes) {
+  const auto group = [](const char* line) { return std::get<GroupMessage>(*ParseToWorker(line)); };
+
+  const GroupMessage told =
+      group(R"({"group": {"generation": "3", "secret": "AP8KIg==", "encrypted": true}})");
+  EXPECT_EQ(told.secret, std::string("\0\xff\n\"", 4));
+  EXPECT_TRUE(told.encrypted);
+  // Of an older coordinator.
+  EXPECT_EQ(group(R"({"group": {"generation": "3"}})").secret, "");
+  EXPECT_FALSE(group(R"({"group": {"generation": "3"}})").encrypted);
+}
+
 TEST(WorkerMessagesTest, EndpointsMaybeAnyBytes) {
   const std::string bytes("\0\xff\n\"", 4);
   const auto line =

@@ -106,6 +106,26 @@ TEST(JobStartTest, AGroupWithAWorkerOfAnOlderVersionIsDense) {
   EXPECT_THAT(rig.record().groups.at(0).encodings, IsEmpty());
 }
 
+// What it is that they know is not the core's to know.
+TEST(JobStartTest, MembersAreToldWhetherTheyEncrypt) {
+  for (const bool encrypted : {false, true}) {
+    Rig rig(Job(1, {.workers_min = 1, .workers_max = 3, .encrypted = encrypted}));
+    const std::vector<GroupMessage> groups = GroupsOf(rig, {});
+    ASSERT_THAT(groups, SizeIs(3));
+    for (const GroupMessage& group : groups) {
+      EXPECT_EQ(group.encrypted, encrypted);
+      EXPECT_EQ(group.secret, "");
+    }
+  }
+}
+
+TEST(JobStartTest, AWorkerHasTheNameOfItsJob) {
+  Rig rig;
+  rig.ToStarting();
+  EXPECT_EQ(rig.cluster().JobNameOf(WorkerId{3}), rig.record().name);
+  EXPECT_EQ(rig.cluster().JobNameOf(WorkerId{4}), "");
+}
+
 TEST(JobStartTest, PeersComeInRankOrderWhenAllEndpointsAreIn) {
   Rig rig;
   rig.ToStarting();

@@ -23,6 +23,7 @@ struct Case {
   std::vector<std::string> versions{};
   TransportKind kind = TransportKind::kTcp;
   std::string reason{};
+  bool encrypted = false;
 };
 
 void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
@@ -30,7 +31,9 @@ void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
 class TransportChoiceTest : public testing::TestWithParam<Case> {};
 
 TEST_P(TransportChoiceTest, FollowsFromTheMembersAndSaysWhy) {
-  const TransportRecord chosen = ChooseTransport(GetParam().members, GetParam().versions);
+  const TransportRecord chosen = ChooseTransport({.members = GetParam().members,
+                                                  .nccl_versions = GetParam().versions,
+                                                  .encrypted = GetParam().encrypted});
 
   EXPECT_EQ(NameOf(chosen.kind), NameOf(GetParam().kind));
   EXPECT_EQ(chosen.reason, GetParam().reason);
@@ -84,7 +87,19 @@ INSTANTIATE_TEST_SUITE_P(
          {Gpu(1), Gpu(2), Gpu(3)},
          {"", "2.28.9", "2.27.3"},
          TransportKind::kStaged,
-         "worker 2 on node n2 has NCCL 2.28.9, worker 3 on node n3 has 2.27.3"}}),
+         "worker 2 on node n2 has NCCL 2.28.9, worker 3 on node n3 has 2.27.3"},
+        {"GpusThatAreToBeEncrypted",
+         {Gpu(1), Gpu(2)},
+         {"2.28.9", "2.28.9"},
+         TransportKind::kStaged,
+         "network.encryption is tls; NCCL cannot encrypt",
+         true},
+        {"ProcessorsThatAreToBeEncrypted",
+         {Processor(1), Processor(2)},
+         {"", ""},
+         TransportKind::kTcp,
+         "all workers are on processors",
+         true}}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

@@ -107,6 +107,15 @@ TEST(PlacementChecksTest, SettingsCarryPriorityPlacementAndWhatIsFrozen) {
               ElementsAre(policies::Axis::kBatch, policies::Axis::kLearningRate));
 }
 
+TEST(PlacementChecksTest, WhatWorkersSendIsEncryptedWhereTheJobSaysSo) {
+  v1::JobSpec spec = TextSpec();
+  EXPECT_FALSE(ParseSpec(spec)->encrypted);
+  spec.mutable_network()->set_encryption(v1::ENCRYPTION_NONE);
+  EXPECT_FALSE(ParseSpec(spec)->encrypted);
+  spec.mutable_network()->set_encryption(v1::ENCRYPTION_TLS);
+  EXPECT_TRUE(ParseSpec(spec)->encrypted);
+}
+
 TEST(PlacementChecksTest, FilesMayBeNamedByTheirHash) {
   v1::JobSpec spec = TextSpec();
   spec.mutable_model()->set_torchscript("sha256:" + kHash);

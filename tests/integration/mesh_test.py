@@ -1,0 +1,229 @@
+"""What lies between workers: strangers at their ports, while a group meets and while it trains; encryption, with a worker
+killed; and that nothing of what is encrypted can be read from the network."""
+import json
+import os
+import pathlib
+import signal
+import socket
+import struct
+import threading
+import time
+import unittest
+
+from cluster import Cluster, Folder, processes_of, tiny_spec, wait_until
+
+WORKERS = 4
+ROUNDS = 1500
+LISTEN, LOOPBACK_HEX = "0A", "0100007F"
+
+
+def listening(pids):
+    """Ports at which one of these processes listens on loopback."""
+    inodes = set()
+    for pid in pids:
+        try:
+            for entry in os.scandir(f"/proc/{pid}/fd"):
+                target = os.readlink(entry.path)
+                if target.startswith("socket:["):
+                    inodes.add(target[8:-1])
+        except OSError:
+            continue
+    found = []
+    for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        fields = line.split()
+        if fields[3] == LISTEN and fields[9] in inodes and fields[1].startswith(LOOPBACK_HEX):
+            found.append(int(fields[1].split(":")[1], 16))
+    return found
+
+
+class Stranger(threading.Thread):
+    """Connects to whatever workers listen at, as often as it can, and says nothing, nonsense, or a greeting that it cannot have
+    signed."""
+
+    SAID = (b"", b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x01" + bytes(90),
+            b"TMG1" + struct.pack("<QIII", 1, 1, 0, 0) + bytes(48), bytes(4096))
+
+    def __init__(self, cluster):
+        super().__init__(daemon=True)
+        self.cluster, self.over, self.pids, self.connections, self.met = cluster, threading.Event(), [], [], 0
+
+    def run(self):
+        looked = 0
+        while not self.over.is_set():
+            if time.monotonic() - looked > 0.2:
+                self.pids, looked = self.cluster.workers(), time.monotonic()
+            for port in listening(self.pids):
+                for said in self.SAID:
+                    self.say(port, said)
+
+    def say(self, port, said):
+        connection = socket.socket()
+        connection.settimeout(0.2)
+        try:
+            connection.connect(("127.0.0.1", port))
+            self.met += 1
+            connection.sendall(said)
+        except OSError:
+            pass
+        self.connections.append(connection)  # half-open until the end
+
+    def stop(self):
+        self.over.set()
+        self.join()
+        for connection in self.connections:
+            connection.close()
+
+
+class Capture(threading.Thread):
+    """The payloads of TCP that pass over loopback, but those of some ports."""
+
+    def __init__(self, but):
+        super().__init__(daemon=True)
+        self.but, self.over, self.seen = set(but), threading.Event(), []
+        self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))
+        self.socket.setsockopt(socket.SOL_SOCKET, 33, 256 << 20)  # SO_RCVBUFFORCE
+        self.socket.bind(("lo", 0))
+        self.socket.settimeout(0.1)
+
+    def run(self):
+        while not self.over.is_set():
+            try:
+                frame = self.socket.recv(1 << 17)
+            except TimeoutError:
+                continue
+            ip = frame[14:]
+            if len(ip) < 40 or ip[9] != socket.IPPROTO_TCP:
+                continue
+            tcp = ip[4 * (ip[0] & 15):]
+            if self.but.isdisjoint(struct.unpack(">HH", tcp[:4])):
+                self.seen.append(tcp[4 * (tcp[12] >> 4):])
+
+    def stop(self):
+        self.over.set()
+        self.join()
+        self.socket.close()
+        return b"".join(self.seen)
+
+
+class MeshTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = Folder()
+        self.cluster = Cluster(self.folder.path)
+        self.cluster.start_coordinator()
+        for node in ("a", "b"):
+            self.cluster.start_agent(node, WORKERS // 2)
+
+    def tearDown(self):
+        self.cluster.stop()
+        left = processes_of(self.folder.path)
+        self.folder.remove()
+        self.assertEqual(left, [], "processes were left running")
+
+    def submit(self, rounds=ROUNDS, **more):
+        spec = {**tiny_spec(self.folder.corpus(400000), rounds=rounds), "validation": "none", **more}
+        spec["workers"] = {"min": 1, "max": WORKERS}
+        return self.cluster.submit(spec)
+
+    def rounds(self, job):
+        return int(self.cluster.job(job).get("progress", {}).get("rounds", 0))
+
+    def trains_beyond(self, job, rounds):
+        wait_until(lambda: self.rounds(job) > rounds, 60, f"it trains beyond round {rounds}")
+
+    def kill_one(self, job, regroups):
+        os.kill(max(self.cluster.workers()), signal.SIGKILL)
+        wait_until(lambda: int(self.cluster.job(job).get("regroups", 0)) == regroups, 30, f"{regroups} regroups")
+        self.trains_beyond(job, self.rounds(job) + 30)
+
+    def ended(self, job, regroups):
+        done = self.cluster.wait(job, ["SUCCEEDED", "FAILED"], 240)
+        self.assertEqual(done["state"], "JOB_STATE_SUCCEEDED", done.get("state_reason"))
+        self.assertEqual(len(done["attempts"]), 1)
+        self.assertEqual(int(done.get("regroups", 0)), regroups)
+        return done
+
+    def logs(self, job):
+        return "".join(self.cluster.tactus("logs", job, "--rank", str(rank), check=False)[1] for rank in range(WORKERS))
+
+    def strangers_change_nothing(self, **network):
+        stranger = Stranger(self.cluster)
+        stranger.start()
+        try:
+            job = self.submit(**network)
+            self.trains_beyond(job, 30)
+            # Who trains listens nowhere.
+            self.assertEqual(listening(self.cluster.workers()), [])
+            for regroups in range(1, WORKERS):
+                self.kill_one(job, regroups)
+            self.assertEqual(listening(self.cluster.workers()), [])
+            self.ended(job, WORKERS - 1)
+        finally:
+            stranger.stop()
+        self.assertGreater(stranger.met, 0, "no stranger ever met a worker, so nothing was tried")
+        self.assertIn("to this worker", self.logs(job))
+
+    def test_strangers_change_nothing(self):
+        self.strangers_change_nothing()
+
+    def test_strangers_change_nothing_where_it_is_encrypted(self):
+        self.strangers_change_nothing(network={"encryption": "tls"})
+
+    def test_nobody_is_told_a_secret_but_members(self):
+        job = self.submit(100)
+        self.ended(job, 0)
+        key = (self.folder.path / "coordinator" / "mesh-key").read_bytes()
+        self.assertEqual(len(key), 32)
+        for path in self.folder.path.rglob("*"):
+            if path.is_file() and path.name != "mesh-key":
+                content = path.read_bytes()
+                self.assertNotIn(key, content, path)
+                self.assertNotIn(b'"secret"', content, path)
+
+    def test_encrypted_jobs_train_alike_and_regroup(self):
+        losses = []
+        for encryption in ("none", "tls"):
+            job = self.submit(200, network={"encryption": encryption}, workers={"min": WORKERS, "max": WORKERS})
+            losses.append(self.ended(job, 0)["result"]["train_loss"])
+        self.assertEqual(losses[0], losses[1])
+        job = self.submit(network={"encryption": "tls"})
+        self.trains_beyond(job, 30)
+        self.kill_one(job, 1)
+        self.ended(job, 1)
+
+    @unittest.skipUnless(os.geteuid() == 0, "reading the network needs root")
+    def test_nothing_of_it_can_be_read_on_the_way(self):
+        first = self.submit(2)
+        self.ended(first, 0)
+        self.cluster.tactus("download", first, "--to", self.folder.path / "first")
+        weights = self.folder.path / "first" / "model.safetensors"
+        content = weights.read_bytes()
+        header = 8 + struct.unpack("<Q", content[:8])[0]
+        parts = [content[at:at + 32] for at in range(header, len(content) - 32, 128)]
+        parts = [part for part in parts if len(set(part)) > 16]
+        self.assertGreater(len(parts), 20)
+        found = {}
+        for encryption in ("none", "tls"):
+            # What goes to and from the coordinator is another matter.
+            ports = [int(address.rsplit(":", 1)[1]) for address in (self.cluster.address, self.cluster.metrics)]
+            capture = Capture(ports)
+            capture.start()
+            job = self.submit(300, model={**tiny_spec("")["model"], "weights": str(weights)}, network={"encryption": encryption})
+            self.ended(job, 0)
+            seen = capture.stop()
+            self.assertGreater(len(seen), 100_000)
+            found[encryption] = sum(part in seen for part in parts)
+        self.assertGreater(found["none"], len(parts) // 2, "the capture does not see what is in clear")
+        self.assertEqual(found["tls"], 0)
+
+    def test_another_word_is_refused_with_those_that_are_allowed(self):
+        spec = {**tiny_spec(self.folder.corpus()), "network": {"encryption": "ssl"}}
+        path = self.folder.path / "job.yaml"
+        path.write_text(json.dumps(spec))
+        code, _, told = self.cluster.tactus("submit", path, check=False)
+        self.assertNotEqual(code, 0)
+        self.assertIn("network.encryption", told)
+        self.assertIn("none", told)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
