@@ -65,6 +65,9 @@ class Database {
   // there is more.
   virtual absl::StatusOr<bool> ReturnSpace() = 0;
 
+  // Store::Leads.
+  virtual bool Leads() const { return true; }
+
   // What the database finds of its own file, one line a problem.
   virtual absl::StatusOr<std::vector<std::string>> CheckFile() = 0;
 

@@ -11,6 +11,7 @@
 #include "coordinator/store/postgres_schema.h"
 #include "coordinator/store/shared_store.h"
 #include "coordinator/store/sql_store.h"
+#include "runtime/now.h"
 
 namespace tactus::store {
 namespace {
@@ -67,6 +68,7 @@ absl::StatusOr<Candidacy> TryToLead(const SharedStoreOptions& options) {
   if (!connection.ok()) return connection.status();
   absl::Status status = LayPostgresGround(connection->get());
   if (!status.ok()) return status;
+  const Instant asked = runtime::Now();
   absl::StatusOr<Term> term = NewestTerm(connection->get());
   if (term.ok() && term->over) term = TakeLead(connection->get(), claim);
   if (!term.ok()) return term.status();
@@ -85,6 +87,7 @@ absl::StatusOr<Candidacy> TryToLead(const SharedStoreOptions& options) {
                                           .holder = claim.holder,
                                           .lease = options.lease,
                                           .renewal = options.renewal,
+                                          .taken = asked,
                                           .lost = options.lost}};
   auto database = std::make_unique<PostgresDatabase>(*std::move(connection), std::move(led));
   return Candidacy{.store = std::make_unique<SqlStore>(std::move(database), *std::move(server_id)),

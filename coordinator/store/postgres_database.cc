@@ -103,9 +103,10 @@ PostgresDatabase::PostgresDatabase(PostgresConnection connection, Options option
     : options_(std::move(options)),
       epoch_(options_.epoch),
       connection_(std::move(connection)),
-      keeper_(options_.lease) {}
+      keeper_(std::make_unique<LeaseKeeper>(options_.lease)) {}
 
 PostgresDatabase::~PostgresDatabase() {
+  keeper_.reset();                            // or it would take the end for a loss
   if (broken() && !Reconnect().ok()) return;  // it runs out
   Rollback();
   EndTerm(connection_.get(), epoch_).IgnoreError();
@@ -125,7 +126,7 @@ absl::Status PostgresDatabase::Reconnect() {
 }
 
 absl::Status PostgresDatabase::Noted(absl::Status status) {
-  if (absl::IsAborted(status)) keeper_.Lose(status);
+  if (absl::IsAborted(status)) keeper_->Lose(status);
   return status;
 }
 

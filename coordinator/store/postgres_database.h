@@ -50,6 +50,7 @@ class PostgresDatabase final : public Database {
     return std::optional<std::int64_t>();
   }
   absl::StatusOr<bool> ReturnSpace() override { return false; }  // autovacuum's business
+  bool Leads() const override { return keeper_->Holds(); }
   absl::StatusOr<std::vector<std::string>> CheckFile() override {
     return std::vector<std::string>();
   }
@@ -72,7 +73,7 @@ class PostgresDatabase final : public Database {
   std::uint64_t statements_ = 0;   // so many have names
   bool open_ = false;              // between Begin and what ends it
   std::int64_t changes_ = 0;
-  LeaseKeeper keeper_;
+  std::unique_ptr<LeaseKeeper> keeper_;  // null: the term is being ended
 };
 
 }  // namespace tactus::store

@@ -12,32 +12,32 @@ namespace tactus::store {
 namespace {
 
 constexpr const char* kNewest =
-    "SELECT epoch, holder, address, ended IS NOT NULL OR until <= clock_timestamp() FROM terms"
-    "  ORDER BY epoch DESC LIMIT 1";
+    "SELECT epoch, terms.holder, address,"
+    "  ended IS NOT NULL OR lease.holder <> terms.holder OR until <= clock_timestamp()"
+    "  FROM terms, lease ORDER BY epoch DESC LIMIT 1";
 // Who ends a term is alone with its row; see BeginWrite.
-constexpr const char* kNewestAlone =
-    "SELECT epoch, holder, address, ended IS NOT NULL OR until <= clock_timestamp() FROM terms"
-    "  ORDER BY epoch DESC LIMIT 1 FOR UPDATE";
+constexpr const char* kLockNewest =
+    "SELECT epoch FROM terms ORDER BY epoch DESC LIMIT 1 FOR UPDATE";
 // Beginnings of terms take turns.
 constexpr const char* kTakeTurn =
     "BEGIN; SELECT pg_advisory_xact_lock(7070, hashtext(current_schema()))";
 constexpr const char* kEnd =
     "UPDATE terms SET ended = clock_timestamp() WHERE epoch = $1 AND ended IS NULL";
 constexpr const char* kBegin =
-    "INSERT INTO terms (epoch, holder, address, begun, until)"
-    "  SELECT greatest(coalesce((SELECT max(epoch) FROM terms), 0), $1) + 1, $2, $3, now_,"
-    "         now_ + $4 * interval '1 microsecond'"
-    "  FROM clock_timestamp() AS now_ RETURNING epoch";
+    "INSERT INTO terms (epoch, holder, address, begun)"
+    "  SELECT greatest(coalesce(max(epoch), 0), $1) + 1, $2, $3, clock_timestamp() FROM terms"
+    "  RETURNING epoch";
+constexpr const char* kTake =
+    "UPDATE lease SET holder = $1, until = clock_timestamp() + $2 * interval '1 microsecond'";
 constexpr const char* kRenew =
-    "UPDATE terms SET until = clock_timestamp() + $2 * interval '1 microsecond'"
-    "  WHERE holder = $1 AND ended IS NULL";
+    "UPDATE lease SET until = clock_timestamp() + $2 * interval '1 microsecond' WHERE holder = $1";
 
 std::int64_t Microseconds(Duration span) {
   return std::chrono::duration_cast<std::chrono::microseconds>(span).count();
 }
 
-absl::StatusOr<Term> ReadTerm(PGconn* connection, const char* sql) {
-  const absl::StatusOr<PostgresResult> rows = RunText(connection, sql);
+absl::StatusOr<Term> ReadNewest(PGconn* connection) {
+  const absl::StatusOr<PostgresResult> rows = RunText(connection, kNewest);
   if (!rows.ok()) return rows.status();
   if (PQntuples(rows->get()) == 0) return Term{};
   const PGresult* const row = rows->get();
@@ -62,25 +62,37 @@ absl::StatusOr<std::uint64_t> Begin(PGconn* connection, const Claim& claim,
   parameters.SetInt(1, static_cast<std::int64_t>(at_least));
   parameters.SetText(2, claim.holder);
   parameters.SetText(3, claim.address);
-  parameters.SetInt(4, Microseconds(claim.lease));
   const absl::StatusOr<PostgresResult> result = RunOnce(connection, kBegin, parameters);
   if (!result.ok()) return result.status();
   return static_cast<std::uint64_t>(IntAt(result->get(), 0, 0));
+}
+
+// The lease, of whoever holds it or, by kTake, of whoever takes it. Rows that changed.
+absl::StatusOr<std::int64_t> Extend(PGconn* connection, const char* sql, const std::string& holder,
+                                    Duration lease) {
+  PostgresParameters parameters;
+  parameters.SetText(1, holder);
+  parameters.SetInt(2, Microseconds(lease));
+  const absl::StatusOr<PostgresResult> result = RunOnce(connection, sql, parameters);
+  if (!result.ok()) return result.status();
+  return RowsChanged(result->get());
 }
 
 void GiveUp(PGconn* connection) { RunText(connection, "ROLLBACK").IgnoreError(); }
 
 }  // namespace
 
-absl::StatusOr<Term> NewestTerm(PGconn* connection) { return ReadTerm(connection, kNewest); }
+absl::StatusOr<Term> NewestTerm(PGconn* connection) { return ReadNewest(connection); }
 
 absl::StatusOr<Term> TakeLead(PGconn* connection, const Claim& claim) {
   absl::Status status = RunText(connection, kTakeTurn).status();
+  // What is true once the row is ours; waiting for it may take as long as a lease.
+  if (status.ok()) status = RunText(connection, kLockNewest).status();
   if (!status.ok()) {
     GiveUp(connection);
     return status;
   }
-  absl::StatusOr<Term> newest = ReadTerm(connection, kNewestAlone);
+  absl::StatusOr<Term> newest = ReadNewest(connection);
   if (!newest.ok() || !newest->over) {
     GiveUp(connection);
     return newest;
@@ -89,6 +101,7 @@ absl::StatusOr<Term> TakeLead(PGconn* connection, const Claim& claim) {
   absl::StatusOr<std::uint64_t> epoch = 0;
   if (status.ok()) epoch = Begin(connection, claim, newest->epoch);
   if (status.ok()) status = epoch.status();
+  if (status.ok()) status = Extend(connection, kTake, claim.holder, claim.lease).status();
   if (status.ok()) status = RunText(connection, "COMMIT").status();
   if (!status.ok()) {
     GiveUp(connection);
@@ -149,9 +162,8 @@ absl::Status Superseded(PGconn* connection) {
 
 class LeaseKeeper::Impl {
  public:
-  explicit Impl(Options options) : options_(std::move(options)) {
+  explicit Impl(Options options) : options_(std::move(options)), renewed_(options_.taken) {
     thread_.Post([this] {
-      renewed_ = runtime::Now();
       timer_ = std::make_unique<runtime::Timer>(thread_);
       Repeat();
     });
@@ -161,6 +173,8 @@ class LeaseKeeper::Impl {
     thread_.Stop();
   }
 
+  bool Holds() const { return !lost_ && runtime::Now() - renewed_.load() < options_.lease; }
+
   void Lose(const absl::Status& status) {
     if (lost_.exchange(true) || !options_.lost) return;
     options_.lost(status);
@@ -168,10 +182,11 @@ class LeaseKeeper::Impl {
 
  private:
   void Repeat() {
+    const Instant asked = runtime::Now();
     const absl::Status status = Renew();
-    if (status.ok()) renewed_ = runtime::Now();
+    if (status.ok()) renewed_ = asked;
     if (absl::IsAborted(status)) return Lose(status);
-    if (runtime::Now() - renewed_ > options_.lease) {
+    if (!Holds()) {
       return Lose(absl::UnavailableError("store: the lease ran out unrenewed: " +
                                          std::string(status.message())));
     }
@@ -184,23 +199,17 @@ class LeaseKeeper::Impl {
       if (!made.ok()) return made.status();
       connection_ = *std::move(made);
     }
-    PostgresParameters parameters;
-    parameters.SetText(1, options_.holder);
-    parameters.SetInt(2, Microseconds(options_.lease));
-    // Twice: a term that ended for the next of the same holder while this waited for its row is not
-    // seen the first time.
-    for (int attempt = 0; attempt < 2; ++attempt) {
-      const absl::StatusOr<PostgresResult> result = RunOnce(connection_.get(), kRenew, parameters);
-      if (!result.ok()) return result.status();
-      if (RowsChanged(result->get()) > 0) return absl::OkStatus();
-    }
+    const absl::StatusOr<std::int64_t> rows =
+        Extend(connection_.get(), kRenew, options_.holder, options_.lease);
+    if (!rows.ok()) return rows.status();
+    if (*rows > 0) return absl::OkStatus();
     return Superseded(connection_.get());
   }
 
   const Options options_;
   std::atomic<bool> lost_ = false;  // the storage thread may say it as well
+  std::atomic<Instant> renewed_;    // written by the thread
   // Of the thread:
-  Instant renewed_;
   PostgresConnection connection_;
   std::unique_ptr<runtime::Timer> timer_;
   runtime::ControlThread thread_;  // last: it uses the others
@@ -208,6 +217,8 @@ class LeaseKeeper::Impl {
 
 LeaseKeeper::LeaseKeeper(Options options) : impl_(std::make_unique<Impl>(std::move(options))) {}
 LeaseKeeper::~LeaseKeeper() = default;
+
+bool LeaseKeeper::Holds() const { return impl_->Holds(); }
 
 void LeaseKeeper::Lose(const absl::Status& status) { impl_->Lose(status); }
 

@@ -1,10 +1,12 @@
 // Who leads, of the coordinators that share a PostgreSQL: the newest row of the table `terms`.
 //
 // A term has an epoch, which is above that of every former one, and a holder, which is a process.
-// It lasts until its row says that it ended. Each transaction that writes first adds itself to the
-// row of its term (AddWrite), where that has not ended, and so holds the row until it commits;
-// whoever ends a term waits for that. So no transaction of a former term commits after a later one
-// has begun, whatever was paused in between: clocks say only when it may be ended.
+// It lasts until its row says that it ended, and may be ended when the lease, the one row of
+// another table, has run out or is another's: so a renewal does not wait for a transaction. Each
+// transaction that writes first adds itself to the row of its term (BeginWrite), where that has not
+// ended, and so holds the row until it commits; whoever ends a term waits for that. So no
+// transaction of a former term commits after a later one has begun, whatever was paused in between:
+// clocks say only when it may be ended.
 
 #pragma once
 
@@ -67,12 +69,17 @@ class LeaseKeeper {
     std::string holder{};
     Duration lease{};
     Duration renewal{};
+    Instant taken{};  // when the holder asked for it
     std::function<void(const absl::Status&)> lost{};
   };
   explicit LeaseKeeper(Options options);
   ~LeaseKeeper();
   LeaseKeeper(const LeaseKeeper&) = delete;
   LeaseKeeper& operator=(const LeaseKeeper&) = delete;
+
+  // The lease has not run out, by this machine's clock and counted from when it was asked for: no
+  // other can have one. Any thread.
+  bool Holds() const;
 
   // Says that it is lost, once. Any thread.
   void Lose(const absl::Status& status);

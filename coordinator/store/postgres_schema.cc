@@ -11,7 +11,8 @@ namespace tactus::store {
 namespace {
 
 // Two that begin at once take turns: IF NOT EXISTS alone lets one of them fail. A term is one
-// coordinator's time of leading; see postgres_lease.h. `writes`: how many transactions it made.
+// coordinator's time of leading, and the one row of `lease` that of who leads; see
+// postgres_lease.h. `writes`: how many transactions a term made.
 constexpr const char* kGround =
     "BEGIN;"
     "SELECT pg_advisory_xact_lock(7070, hashtext(current_schema()));"
@@ -23,10 +24,11 @@ constexpr const char* kGround =
     "  holder TEXT NOT NULL,"
     "  address TEXT NOT NULL,"
     "  begun TIMESTAMPTZ NOT NULL,"
-    "  until TIMESTAMPTZ NOT NULL,"
     "  ended TIMESTAMPTZ,"
     "  writes BIGINT NOT NULL DEFAULT 0,"
     "  last_write TIMESTAMPTZ);"
+    "CREATE TABLE IF NOT EXISTS lease (holder TEXT NOT NULL, until TIMESTAMPTZ NOT NULL);"
+    "INSERT INTO lease SELECT '', '-infinity' WHERE NOT EXISTS (SELECT 1 FROM lease);"
     "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL);"
     "INSERT INTO schema_version SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM schema_version);"
     "COMMIT";

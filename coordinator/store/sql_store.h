@@ -44,6 +44,7 @@ class SqlStore final : public Store {
   absl::StatusOr<JobNumbers::Given> Numbers() override;
   absl::StatusOr<protocol::CoordinatorIdentity> BeginEpoch(std::uint64_t at_least) override;
   absl::StatusOr<std::vector<job::NodeRecord>> Nodes() override;
+  bool Leads() const override { return database_->Leads(); }
   absl::Status DeleteJob(JobId job) override;
   absl::StatusOr<NamedBlobs> BlobsInUse(JobId after, int jobs_max) override;
   std::vector<std::string> TakeSuperseded() override;

@@ -95,6 +95,7 @@ TEST_F(SharedStoreTest, ALeaseThatIsRenewedDoesNotRunOut) {
 
   while (std::chrono::steady_clock::now() < until) ASSERT_EQ(Try(options_).store, nullptr);
 
+  EXPECT_TRUE(store->Leads());
   EXPECT_TRUE(store->Write({.jobs = {SmallJob(1)}}).ok());
 }
 
@@ -111,6 +112,8 @@ TEST_F(SharedStoreTest, WhoeverWasPausedWritesNothingAndIsToldOnce) {
   SharedStoreOptions other = options_;
   other.leader = "b:7070";
   const std::unique_ptr<Store> store = Lead(other);
+  EXPECT_FALSE(former->Leads());
+  EXPECT_TRUE(store->Leads());
   ASSERT_TRUE(store->Write({.jobs = {SmallJob(2)}}).ok());
 
   const absl::Status written = former->Write({.jobs = {SmallJob(3)}});
