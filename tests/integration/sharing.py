@@ -57,6 +57,8 @@ class SharedCluster(Cluster):
 
     def leader(self):
         """Name of who leads by the database; None: nobody."""
+        if self.database.query("SELECT to_regclass('terms') IS NULL")[0][0] == "t":
+            return None
         rows = self.database.query("SELECT address FROM terms WHERE ended IS NULL ORDER BY epoch DESC LIMIT 1")
         return next((name for name, address in self.addresses.items() if rows and rows[0][0] == address), None)
 
@@ -104,15 +106,19 @@ class Load:
 class Takeovers:
     """Kills and pauses of whoever leads, while a job trains and others are submitted."""
 
-    def __init__(self, folder, database, lease="2s", seconds=600):
+    def __init__(self, folder, database, lease="2s"):
         self.folder = folder
         self.database = database
         self.cluster = SharedCluster(folder.path, database, lease)
+        self.load = None
+
+    def begin(self, seconds=600):
+        """Starts all of it; the job trains for so long."""
         self.cluster.start_both()
-        database.query(HISTORY)
+        self.database.query(HISTORY)
         for node in ("a", "b"):
             self.cluster.start_agent(node, 1)
-        corpus = folder.corpus()
+        corpus = self.folder.corpus()
         self.job = self.cluster.submit(tiny_spec(corpus, time=f"{seconds}s"))
         self.cluster.wait(self.job, ["RUNNING"])
         wait_until(lambda: self.rounds() > 0, 60, "rounds are reported")
@@ -124,7 +130,7 @@ class Takeovers:
 
     def rounds(self):
         code, out, _ = self.cluster.tactus("get", "job", self.job, "-o", "json", check=False)
-        return int(json.loads(out).get("progress", {}).get("round", 0)) if code == 0 else -1
+        return int(json.loads(out).get("progress", {}).get("rounds", 0)) if code == 0 else -1
 
     def take(self, number):
         """Sends whoever leads SIGKILL or SIGSTOP; returns the seconds until a call was acknowledged again, and until
@@ -183,5 +189,6 @@ class Takeovers:
         return len(rows), again
 
     def stop(self):
-        self.load.stopping.set()
+        if self.load:
+            self.load.stop()
         self.cluster.stop()

@@ -17,6 +17,7 @@ class TakeoverTest(unittest.TestCase):
         self.addCleanup(self.database.remove)
         self.takeovers = Takeovers(self.folder, self.database)
         self.addCleanup(self.takeovers.stop)
+        self.takeovers.begin()
 
     def test_whoever_leads_may_be_killed_or_paused(self):
         for number in (signal.SIGKILL, signal.SIGSTOP, signal.SIGKILL, signal.SIGSTOP):
