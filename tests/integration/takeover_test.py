@@ -3,6 +3,7 @@ does the same fifty times each."""
 import signal
 import subprocess
 import sys
+import time
 import unittest
 
 from cluster import BIN, Folder, wait_until
@@ -45,10 +46,14 @@ class TakeoverTest(unittest.TestCase):
         self.takeovers.check()
 
     def test_a_database_that_restarts_is_waited_for(self):
-        before = self.takeovers.rounds()
         self.database.stop()
+        time.sleep(5)  # longer than a lease
+        self.assertEqual(self.takeovers.rounds(), -1)
         self.database.start()
+        moment = time.monotonic()
 
+        wait_until(lambda: self.takeovers.load.since(moment), 60, "calls are acknowledged")
+        before = wait_until(lambda: max(0, self.takeovers.rounds()), 60, "rounds are told")
         wait_until(lambda: self.takeovers.rounds() > before, 60, "rounds are reported")
         self.takeovers.check()
 
