@@ -26,8 +26,10 @@ int WaitForEnd(const sigset_t& signals, Duration patience) {
 }
 
 // What is wrong with the database's address or rights is for whoever set it up; that it does not
-// answer may be over soon.
-bool MayPass(const absl::Status& status) { return absl::IsUnavailable(status); }
+// answer, or that another was quicker, may be over soon.
+bool MayPass(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsAborted(status);
+}
 
 class Turn {
  public:
@@ -35,7 +37,7 @@ class Turn {
 
   // Stands by until it leads; null: a signal came.
   absl::StatusOr<std::unique_ptr<store::Store>> AwaitLead();
-  // Serves until it leads no more (true), or a signal came.
+  // Serves until it leads no more, or cannot (true), or a signal came.
   absl::StatusOr<bool> Lead(std::unique_ptr<store::Store> store);
 
  private:
@@ -95,9 +97,15 @@ absl::StatusOr<std::unique_ptr<store::Store>> Turn::AwaitLead() {
 }
 
 absl::StatusOr<bool> Turn::Lead(std::unique_ptr<store::Store> store) {
-  auto server = service::Server::Open(options_, std::move(store));
-  if (!server.ok()) return server.status();
   const auto log = runtime::Logger("main");
+  auto server = service::Server::Open(options_, std::move(store));
+  // Where it is the address or the folder that is taken, standing by says so.
+  if (!server.ok() && MayPass(server.status())) {
+    log->warn("cannot lead, standing by again error={}",
+              runtime::Quoted(std::string(server.status().message())));
+    return true;
+  }
+  if (!server.ok()) return server.status();
   log->info("serving address={} metrics_address={}", (*server)->address(),
             (*server)->metrics_address());
   const absl::Status status = turns_.listening((*server)->address(), (*server)->metrics_address());
