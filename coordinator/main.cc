@@ -11,6 +11,8 @@
 
 #include "coordinator/backup/restore.h"
 #include "coordinator/service/server.h"
+#include "coordinator/store/shared_store.h"
+#include "coordinator/turns.h"
 #include "runtime/daemon_flags.h"
 #include "runtime/logging.h"
 #include "runtime/options.h"
@@ -27,6 +29,7 @@ struct Arguments {
   // Parsed into server by Complete.
   std::string retain_jobs = {};
   std::string backup_every = kOff;
+  std::string lease = {};
   backup::RestoreOrder restore = {};  // no backup: serve
   runtime::DaemonFlags daemon = {};
   std::string address_file = {};  // empty: none
@@ -68,6 +71,26 @@ void DeclareBackups(CLI::App& app, Arguments& arguments) {
                "With --restore-from: also of a backup that is damaged, as far as it is whole")
       ->configurable(false)
       ->needs(restore);
+}
+
+void DeclareSharing(CLI::App& app, Arguments& arguments) {
+  app.add_option("--store", arguments.server.store,
+                 "postgresql://USER@HOST:PORT/NAME: a database that several coordinators share, of "
+                 "which one leads; default: an embedded one in --state-dir. A password is better "
+                 "kept in the file that PGPASSFILE names")
+      ->envname("TACTUS_STORE");
+  app.add_option("--files-dir", arguments.server.files_dir,
+                 "With --store: folder of models, checkpoints, results and logs, the same for all "
+                 "coordinators; default: --state-dir, which is each one's own")
+      ->envname("TACTUS_FILES_DIR");
+  app.add_option(
+         "--advertise", arguments.server.advertise,
+         "With --store: host:port by which others reach this coordinator; default: --listen")
+      ->envname("TACTUS_ADVERTISE");
+  app.add_option("--lease", arguments.lease,
+                 "With --store: how long whoever leads is waited for once it is silent, such as 5s")
+      ->envname("TACTUS_LEASE")
+      ->capture_default_str();
 }
 
 void Declare(CLI::App& app, Arguments& arguments) {
@@ -114,6 +137,7 @@ void Declare(CLI::App& app, Arguments& arguments) {
       "--restored", arguments.server.restored,
       "The state folder was restored from a backup: have agents obey it, which ends workers "
       "of jobs that it does not know");
+  DeclareSharing(app, arguments);
   DeclareBackups(app, arguments);
   app.add_option("--address-file", arguments.address_file,
                  "File to write once serving: grpc=HOST:PORT and metrics=HOST:PORT, a line each");
@@ -146,12 +170,35 @@ void LogForGrpc(gpr_log_func_args* line) {
   runtime::Logger("grpc")->debug("grpc said text={}", runtime::Quoted(line->message));
 }
 
-sigset_t EndingSignals() {
+sigset_t EndingSignals(bool shared) {
   sigset_t signals;
   sigemptyset(&signals);
+  if (shared) sigaddset(&signals, kStepDown);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   return signals;
+}
+
+// Where --address-file asks for it.
+absl::Status WriteAddresses(const Arguments& arguments, const std::string& address,
+                            const std::string& metrics) {
+  if (arguments.address_file.empty()) return absl::OkStatus();
+  const absl::Status status = runtime::WriteFileWhole(
+      arguments.address_file, "grpc=" + address + "\nmetrics=" + metrics + "\n");
+  return {status.code(), status.ok() ? "" : "address-file: " + std::string(status.message())};
+}
+
+int ServeInTurns(const Arguments& arguments, const sigset_t& signals,
+                 const runtime::ServiceManager& manager) {
+  const absl::Status status =
+      TakeTurns({.server = arguments.server,
+                 .signals = signals,
+                 .manager = manager,
+                 .listening = [&](const std::string& address, const std::string& metrics) {
+                   return WriteAddresses(arguments, address, metrics);
+                 }});
+  if (!status.ok()) return Complain(ExitOf(status), std::string(status.message()));
+  return static_cast<int>(runtime::Exit::kOk);
 }
 
 int Serve(const Arguments& arguments, const sigset_t& signals,
@@ -159,14 +206,17 @@ int Serve(const Arguments& arguments, const sigset_t& signals,
   const auto log = runtime::Logger("main");
   const service::ServerOptions& options = arguments.server;
   log->info(
-      "starting version={} listen={} tls_dir={} insecure={} policy={} state_dir={} "
+      "starting version={} listen={} tls_dir={} insecure={} policy={} state_dir={} store={} "
       "metrics_listen={} tape_bytes={} retain_jobs={} "
       "retain_bytes={} backup_every={} backup_dir={} backup_keep={} log_level={}",
       TACTUS_VERSION, options.listen, runtime::Quoted(options.security.tls_dir),
       options.security.insecure, runtime::Quoted(options.policy_file),
-      runtime::Quoted(options.state_dir), options.metrics_listen, options.tape_bytes,
-      runtime::FormatDuration(options.retain_jobs), options.retain_bytes, arguments.backup_every,
-      runtime::Quoted(options.backup.folder), options.backup.keep, arguments.daemon.logging.level);
+      runtime::Quoted(options.state_dir),
+      options.store.empty() ? "embedded" : store::NameOf({.address = options.store}),
+      options.metrics_listen, options.tape_bytes, runtime::FormatDuration(options.retain_jobs),
+      options.retain_bytes, arguments.backup_every, runtime::Quoted(options.backup.folder),
+      options.backup.keep, arguments.daemon.logging.level);
+  if (!options.store.empty()) return ServeInTurns(arguments, signals, manager);
   auto server = service::Server::Open(options);
   if (!server.ok()) {
     const bool damaged = absl::IsDataLoss(server.status());
@@ -176,14 +226,10 @@ int Serve(const Arguments& arguments, const sigset_t& signals,
   }
   log->info("serving address={} metrics_address={}", (*server)->address(),
             (*server)->metrics_address());
-  if (!arguments.address_file.empty()) {
-    const absl::Status status = runtime::WriteFileWhole(
-        arguments.address_file,
-        "grpc=" + (*server)->address() + "\nmetrics=" + (*server)->metrics_address() + "\n");
-    if (!status.ok()) {
-      return Complain(runtime::Exit::kCannotCreate,
-                      "address-file: " + std::string(status.message()));
-    }
+  const absl::Status status =
+      WriteAddresses(arguments, (*server)->address(), (*server)->metrics_address());
+  if (!status.ok()) {
+    return Complain(runtime::Exit::kCannotCreate, std::string(status.message()));
   }
   manager.Ready("serving at " + (*server)->address());
   int signal = 0;
@@ -226,6 +272,15 @@ absl::Status Complete(Arguments& arguments) {
     }
     arguments.server.backup.every = *every;
   }
+  const absl::StatusOr<Duration> lease = runtime::ParseDuration(arguments.lease);
+  if (!lease.ok()) {
+    return absl::InvalidArgumentError("lease: " + std::string(lease.status().message()));
+  }
+  arguments.server.lease = *lease;
+  if (!arguments.server.store.empty() && !arguments.restore.backup.empty()) {
+    return absl::InvalidArgumentError(
+        "restore-from: found beside --store; a backup makes an embedded store");
+  }
   return arguments.server.Validate();
 }
 
@@ -233,6 +288,7 @@ int Main(int argc, char** argv) {
   ::umask(0077);  // all that it writes is its user's alone
   Arguments arguments;
   arguments.retain_jobs = runtime::FormatDuration(arguments.server.retain_jobs);
+  arguments.lease = runtime::FormatDuration(arguments.server.lease);
   arguments.server.state_dir = runtime::FoldersFromEnvironment().state + "/coordinator";
   CLI::App app("The Tactus coordinator: holds jobs and nodes, decides how jobs run.");
   Declare(app, arguments);
@@ -254,7 +310,7 @@ int Main(int argc, char** argv) {
   if (!arguments.restore.backup.empty()) return RestoreBackup(arguments);
   const runtime::ServiceManager manager = runtime::ServiceManager::TakeFromEnvironment();
   // Blocked before any thread is there, so that only sigwait gets them.
-  const sigset_t signals = EndingSignals();
+  const sigset_t signals = EndingSignals(!arguments.server.store.empty());
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
   if (arguments.daemon.parent_death_signal) runtime::EndWithParent();

@@ -58,9 +58,11 @@ absl::Status CheckExposure(const std::string& flag, const std::string& address,
     return absl::InvalidArgumentError("insecure: found beside --tls-dir; allowed is one of them");
   }
   if (!security.tls_dir.empty() || security.insecure) return absl::OkStatus();
-  const std::optional<runtime::HostPort> parsed = runtime::ParseHostPort(address);
-  if (!parsed || runtime::IsLoopback(parsed->host)) return absl::OkStatus();
-  return Exposed(flag, address);
+  for (const std::string& part : runtime::SplitAddresses(address)) {
+    const std::optional<runtime::HostPort> parsed = runtime::ParseHostPort(part);
+    if (parsed && !runtime::IsLoopback(parsed->host)) return Exposed(flag, part);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Exposed(const std::string& flag, const std::string& address) {

@@ -25,7 +25,8 @@ struct Security {
   bool insecure = false;
 };
 
-// Whether a connection to `address` ("host:port"), or a listener there, may be as `security` says:
+// Whether a connection to `address` ("host:port", or several with commas between them), or a
+// listener there, may be as `security` says:
 // with TLS, or at a loopback address, or since it was said aloud. Errors: InvalidArgument, with
 // `flag` ("listen"), the address and what to do; both TLS and insecure.
 absl::Status CheckExposure(const std::string& flag, const std::string& address,

@@ -23,6 +23,23 @@ std::optional<HostPort> ParseHostPort(std::string_view text) {
   return address;
 }
 
+std::vector<std::string> SplitAddresses(std::string_view text) {
+  std::vector<std::string> parts;
+  while (true) {
+    const std::size_t comma = text.find(',');
+    parts.emplace_back(text.substr(0, comma));
+    if (comma == text.npos) return parts;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+bool AreHostPorts(std::string_view text) {
+  return std::ranges::all_of(SplitAddresses(text), [](const std::string& part) {
+    const std::optional<HostPort> parsed = ParseHostPort(part);
+    return parsed && parsed->port > 0;
+  });
+}
+
 bool IsLoopback(std::string_view host) {
   if (host == "localhost" || host == "::1") return true;
   // 127.example.org is somebody's name.

@@ -1,12 +1,12 @@
 #include "agent/daemon/coordinator_link.h"
 
-#include <grpcpp/create_channel.h>
 #include <grpcpp/support/channel_arguments.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "base/check.h"
+#include "identity/dial.h"
 #include "runtime/logging.h"
 #include "runtime/status.h"
 
@@ -39,15 +39,15 @@ std::shared_ptr<grpc::Channel> MakeChannel(
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(
       64 << 20);  // what the coordinator may send: all endpoints of a group
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
-  // Longer than a coordinator may stand still without losing its streams.
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 90'000);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
-  return grpc::CreateCustomChannel(
-      coordinator, credentials != nullptr ? credentials : grpc::InsecureChannelCredentials(),
-      arguments);
+  return identity::Dial({.addresses = coordinator,
+                         .service = "tactus.agent.v1.AgentSession",
+                         .credentials = credentials,
+                         // Longer than a coordinator may stand still without losing its streams.
+                         .keepalive_timeout = 90'000},
+                        std::move(arguments));
 }
 
 CoordinatorLink::CoordinatorLink(runtime::ControlThread& control, Options options,

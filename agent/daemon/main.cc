@@ -125,8 +125,10 @@ void DeclareSecurity(CLI::App& app, Flags& flags) {
 void Declare(CLI::App& app, const tactus::agent::Host& host, Flags& flags) {
   flags.agent.state_folder = tactus::runtime::FoldersFromEnvironment().state + "/agent";
   flags.agent.worker_binary = WorkerProgram();
-  app.add_option("--coordinator", flags.agent.coordinator,
-                 "Where the coordinator listens, host:port")
+  app.add_option(
+         "--coordinator", flags.agent.coordinator,
+         "Where the coordinator listens, host:port; of several that share a store, all with "
+         "commas between them")
       ->envname("TACTUS_COORDINATOR")
       ->required();
   app.add_option("--node", flags.agent.node,

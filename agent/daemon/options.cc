@@ -32,10 +32,10 @@ constexpr std::size_t kTaintsMax = 16;
 constexpr std::size_t kLabelBytesMax = 63;
 
 absl::Status CheckAddress(const std::string& address) {
-  const std::optional<runtime::HostPort> parsed = runtime::ParseHostPort(address);
-  if (parsed && parsed->port > 0) return absl::OkStatus();
-  return absl::InvalidArgumentError("coordinator: '" + address +
-                                    "'; allowed is host:port with a port from 1 to 65535");
+  if (runtime::AreHostPorts(address)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "coordinator: '" + address +
+      "'; allowed is host:port with a port from 1 to 65535, or several with commas between them");
 }
 
 bool IsNodeCharacter(char c) {

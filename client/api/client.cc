@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "client/api/deadline.h"
 #include "client/api/request_id.h"
+#include "identity/dial.h"
 #include "runtime/now.h"
 #include "runtime/status.h"
 
@@ -24,11 +25,12 @@ std::shared_ptr<grpc::Channel> NewChannel(
     const std::string& server, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2'000);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // they are made here
-  return grpc::CreateCustomChannel(server, credentials, arguments);
+  return identity::Dial(
+      {.addresses = server, .service = "tactus.v1.Jobs", .credentials = credentials},
+      std::move(arguments));
 }
 
 std::string SecondsText(Duration span) {

@@ -1,20 +1,16 @@
 #include "client/api/options.h"
 
-#include <optional>
-
 #include "runtime/host_port.h"
 
 namespace tactus::api {
 
-bool IsHostPort(const std::string& address) {
-  const std::optional<runtime::HostPort> parsed = runtime::ParseHostPort(address);
-  return parsed && parsed->port > 0;
-}
+bool IsHostPort(const std::string& address) { return runtime::AreHostPorts(address); }
 
 absl::Status ClientOptions::Validate() const {
   if (!IsHostPort(server)) {
     return absl::InvalidArgumentError("server: found '" + server +
-                                      "', allowed is HOST:PORT, such as " + kServerDefault);
+                                      "', allowed is HOST:PORT, such as " + kServerDefault +
+                                      ", or several with commas between them");
   }
   if (request_timeout <= Duration::zero()) {
     return absl::InvalidArgumentError("request_timeout: allowed is more than 0");

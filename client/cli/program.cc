@@ -55,9 +55,11 @@ Program::Program() : app("Trains models on unequal GPUs.", "tactus") {
   app.footer(Footer());
   app.fallthrough();
   CLI::Option* server =
-      app.add_option("--server", flags.server,
-                     "The coordinator, HOST:PORT. Else that of the context, else TACTUS_SERVER, "
-                     "else the key server of the configuration file, else 127.0.0.1:7070")
+      app.add_option(
+             "--server", flags.server,
+             "The coordinator, HOST:PORT; of several that share a store, all with commas between "
+             "them. Else that of the context, else TACTUS_SERVER, "
+             "else the key server of the configuration file, else 127.0.0.1:7070")
           ->check([](const std::string& text) {
             return text.empty() ? "--server: found nothing, allowed is HOST:PORT" : "";
           });

@@ -11,7 +11,7 @@ constexpr char kLocalFile[] = "tactus.client/local-file";
 // A coordinator was there and said why it cannot: a full disk, a backup under way.
 bool Refused(const absl::Status& status) {
   const std::string reason = runtime::ReasonOf(status).reason;
-  return !reason.empty() && reason != "COORDINATOR_STOPPING";
+  return !reason.empty() && reason != "COORDINATOR_STOPPING" && reason != "NOT_LEADING";
 }
 
 }  // namespace

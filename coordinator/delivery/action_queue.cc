@@ -123,6 +123,7 @@ void ActionQueue::OnWritten(bool durable) {
 }
 
 void ActionQueue::Flush() {
+  Drain();
   if (writing_ || (!failed_ && !AnyHistory())) return;
   failed_ = false;
   StartWrite();
@@ -132,7 +133,7 @@ void ActionQueue::Drain() {
   // perform() and `done` may push: what they add is the turn of the loop that called them.
   if (draining_) return;
   draining_ = true;
-  while (!lists_.empty()) {
+  while (!lists_.empty() && !(hooks_.held && hooks_.held())) {
     List& list = lists_.front();
     if (list.actions.empty()) {
       // Out of the queue before the call, which may push, drop or close. The same below.

@@ -39,6 +39,8 @@ class ActionQueue {
     std::function<void(const job::WriteBatch& batch)> write;
     // Carries out anything but the Persists.
     std::function<void(const job::Action& action)> perform;
+    // While it says so nothing is carried out; asked again on Flush. Null: never.
+    std::function<bool()> held{};
   };
 
   explicit ActionQueue(Hooks hooks) : hooks_(std::move(hooks)) {}
@@ -59,8 +61,8 @@ class ActionQueue {
   // The write asked for has ended; `durable`: all of it is, else nothing.
   void OnWritten(bool durable);
 
-  // Starts a write of what rides along and waits, or the one that failed again. To be called now
-  // and then.
+  // Goes on with what was held. Starts a write of what rides along and waits, or the one that
+  // failed again. To be called now and then.
   void Flush();
 
   bool writing() const { return writing_; }

@@ -4,9 +4,7 @@
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
-#include <netinet/tcp.h>
 #include <spdlog/spdlog.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <atomic>
@@ -33,9 +31,10 @@
 #include "coordinator/service/door.h"
 #include "coordinator/service/jobs_service.h"
 #include "coordinator/service/nodes_service.h"
+#include "coordinator/service/serving.h"
 #include "coordinator/shell/core_runner.h"
 #include "coordinator/shell/mesh_secrets.h"
-#include "coordinator/store/store.h"
+#include "coordinator/store/shared_store.h"
 #include "identity/credentials.h"
 #include "metrics/coordinator_metrics.h"
 #include "runtime/control_thread.h"
@@ -57,21 +56,15 @@ constexpr int kSendBytesMax = 64 << 20;
 constexpr auto kShutdownGrace = std::chrono::milliseconds(1000);
 // Sooner, so that what is given up is answered while there is still somebody to answer.
 constexpr auto kAnswerGrace = std::chrono::milliseconds(400);
-constexpr int kKeepaliveTimeoutMs = 20'000;
 // Calls of one connection at once; more wait at the client.
 constexpr int kStreamsMax = 1024;
 // A connection shows its certificate once: whoever renews it comes by another one soon. Calls that
 // run stay on the old one.
 constexpr int kConnectionAgeMs = 600'000;
+constexpr Duration kLeaseMin = Seconds(1);
+constexpr Duration kLeaseMax = std::chrono::minutes(10);
 constexpr Duration kRetainJobsMin = std::chrono::hours(1);
 constexpr std::uint64_t kRetainBytesMin = std::uint64_t{16} << 20;
-constexpr const char* kServices[] = {"",
-                                     "tactus.v1.Jobs",
-                                     "tactus.v1.Nodes",
-                                     "tactus.v1.Artifacts",
-                                     "tactus.v1.Admin",
-                                     "tactus.agent.v1.AgentSession"};
-
 const char* NameOf(Transfer transfer) {
   switch (transfer) {
     case Transfer::kClientUpload:
@@ -115,6 +108,31 @@ void SetLimits(grpc::ServerBuilder& builder) {
   builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 1);
+}
+
+// What several coordinators of one store have.
+absl::Status CheckSharing(const ServerOptions& options) {
+  if (options.store.empty()) {
+    for (const auto& [name, text] :
+         {std::pair{"files-dir", &options.files_dir}, std::pair{"advertise", &options.advertise}}) {
+      if (text->empty()) continue;
+      return absl::InvalidArgumentError(std::string(name) +
+                                        ": found without --store, whose coordinators it is for");
+    }
+    return absl::OkStatus();
+  }
+  const absl::Status store = store::SharedStoreOptions{.address = options.store}.Validate();
+  if (!store.ok()) return absl::InvalidArgumentError("store: " + std::string(store.message()));
+  if (options.lease < kLeaseMin || options.lease > kLeaseMax) {
+    return absl::InvalidArgumentError(
+        "lease: found " + runtime::FormatDuration(std::max(Duration(0), options.lease)) +
+        ", allowed is 1s to 10m");
+  }
+  if (!options.advertise.empty() && !runtime::ParseHostPort(options.advertise)) {
+    return absl::InvalidArgumentError("advertise: found \"" + options.advertise +
+                                      "\", allowed is host:port");
+  }
+  return absl::OkStatus();
 }
 
 class ServerImpl final : public Server {
@@ -170,15 +188,14 @@ class ServerImpl final : public Server {
  private:
   absl::Status OpenHttp();
   absl::Status Serve();
-  void TakeConnection(boost::asio::ip::tcp::socket connection);
-  void SetServing(bool serving);
   // Files' thread.
   void ForgetFiles(const std::string& job) {
     logs_.Forget(job);
-    RemoveFolder(JobFolder(options_.state_dir, job));
+    RemoveFolder(JobFolder(files_folder_, job));
   }
 
   const ServerOptions options_;
+  const std::string files_folder_ = options_.files_folder();
   const runtime::LockFile lock_;
   const std::unique_ptr<access::AuditLog> audit_;
   const std::unique_ptr<access::Gate> gate_;
@@ -188,8 +205,8 @@ class ServerImpl final : public Server {
   metrics::CoordinatorMetrics metrics_{TACTUS_VERSION};
   const Door calls_door_{{.metrics = metrics_, .audit = *audit_, .gate = gate_.get()}};
   // Of the files' thread, and outliving it: what is posted to it late goes with it.
-  BlobStore blobs_{options_.state_dir + "/" + kBlobsName};
-  LogStore logs_{options_.state_dir + "/jobs"};
+  BlobStore blobs_{files_folder_ + "/" + kBlobsName};
+  LogStore logs_{files_folder_ + "/jobs"};
   TransferSlots transfers_{options_.transfers, [this](Transfer transfer, std::size_t calls) {
                              metrics_.SetTransfers(NameOf(transfer), calls);
                            }};
@@ -221,7 +238,7 @@ class ServerImpl final : public Server {
   const FileSurroundings file_surroundings_{.core = core_,
                                             .files = files_,
                                             .door = calls_door_,
-                                            .state_folder = options_.state_dir,
+                                            .state_folder = files_folder_,
                                             .blobs = blobs_,
                                             .logs = logs_,
                                             .transfers = transfers_};
@@ -257,7 +274,7 @@ class ServerImpl final : public Server {
                             .blobs = blobs_,
                             .metrics = metrics_,
                             .copy_slot = copy_slot_,
-                            .state_folder = options_.state_dir,
+                            .state_folder = files_folder_,
                             .options = options_.backup}};
   // gRPC's own listener is deaf for ever after one connection that it could not take.
   runtime::ControlThread door_;
@@ -302,8 +319,7 @@ absl::Status ServerImpl::Serve() {
   // Whatever the name was that was given.
   const bool plain = options_.security.tls_dir.empty() && !options_.security.insecure;
   if (plain && !listener_->loopback()) return identity::Exposed("listen", options_.listen);
-  connections_ = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials_);
+  connections_ = TakeConnections(builder, credentials_);
   if (gate_ != nullptr) {
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, kConnectionAgeMs);
   }
@@ -314,7 +330,7 @@ absl::Status ServerImpl::Serve() {
   builder.RegisterService(&admin_);
   server_ = builder.BuildAndStart();
   if (server_ == nullptr) return absl::InternalError("listen: the server cannot be started");
-  SetServing(true);
+  SetServing(*server_, true);
   if (http_ != nullptr) {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(kSendBytesMax);
@@ -322,26 +338,11 @@ absl::Status ServerImpl::Serve() {
     http_->Start();
   }
   door_.RunAndWait([this] {
-    listener_->Start(
-        [this](boost::asio::ip::tcp::socket connection) { TakeConnection(std::move(connection)); });
+    listener_->Start([this](boost::asio::ip::tcp::socket connection) {
+      HandOver(std::move(connection), *connections_);
+    });
   });
   return absl::OkStatus();
-}
-
-void ServerImpl::TakeConnection(boost::asio::ip::tcp::socket connection) {
-  boost::system::error_code ignored;
-  connection.set_option(boost::asio::ip::tcp::no_delay(true), ignored);
-  setsockopt(connection.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &kKeepaliveTimeoutMs,
-             sizeof kKeepaliveTimeoutMs);
-  grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters taken;
-  taken.fd = connection.release();
-  connections_->HandleNewConnection(&taken);
-}
-
-void ServerImpl::SetServing(bool serving) {
-  for (const char* service : kServices) {
-    server_->GetHealthCheckService()->SetServingStatus(service, serving);
-  }
 }
 
 // Who looks first; then the server, with a deadline, while the control thread still answers; then
@@ -352,7 +353,7 @@ void ServerImpl::Shutdown() {
   if (listener_ != nullptr) door_.RunAndWait([this] { listener_->Stop(); });
   door_.Stop();
   if (server_ != nullptr) {
-    SetServing(false);
+    SetServing(*server_, false);
     core_.Close(runtime::WithReason(absl::UnavailableError("coordinator: is stopping"),
                                     {.reason = "COORDINATOR_STOPPING"}),
                 kAnswerGrace);
@@ -378,8 +379,8 @@ absl::Status ServerOptions::Validate() const {
   if (!runtime::ParseHostPort(listen)) {
     return absl::InvalidArgumentError("listen: found \"" + listen + "\", allowed is host:port");
   }
-  const absl::Status exposure = identity::CheckExposure("listen", listen, security);
-  if (!exposure.ok()) return exposure;
+  absl::Status status = identity::CheckExposure("listen", listen, security);
+  if (!status.ok()) return status;
   if (!policy_file.empty() && security.tls_dir.empty()) {
     return absl::InvalidArgumentError(
         "policy: found without --tls-dir; nobody has a role where nobody is asked who they are");
@@ -404,10 +405,16 @@ absl::Status ServerOptions::Validate() const {
                                       ", allowed is " + std::to_string(kRetainBytesMin) +
                                       " and more");
   }
-  return backup.Validate(state_dir);
+  status = CheckSharing(*this);
+  return status.ok() ? backup.Validate(state_dir) : status;
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Open(const ServerOptions& options) {
+  return Open(options, nullptr);
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Open(const ServerOptions& options,
+                                                     std::unique_ptr<store::Store> store) {
   auto credentials = CredentialsOf(options);
   if (!credentials.ok()) return OfOption(credentials.status());
   absl::StatusOr<std::unique_ptr<access::Gate>> gate = OpenGate(options);
@@ -417,16 +424,20 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Open(const ServerOptions& option
   absl::StatusOr<runtime::LockFile> lock = runtime::LockFile::Acquire(options.state_dir + "/lock");
   if (!lock.ok()) return lock.status();
   RemoveCopy(options.state_dir + "/" + kCopyName);  // of a process that was killed
-  absl::StatusOr<std::unique_ptr<store::Store>> store =
-      store::Store::Open(options.state_dir + "/" + kDatabaseName);
-  if (!store.ok()) return store.status();
+  status = runtime::MakeWritableFolder(options.files_folder());
+  if (!status.ok()) return status;
+  if (store == nullptr) {
+    auto opened = store::Store::Open(options.state_dir + "/" + kDatabaseName);
+    if (!opened.ok()) return opened.status();
+    store = *std::move(opened);
+  }
   auto audit = access::AuditLog::Open(
       {.folder = options.state_dir + "/audit", .lines_max = options.audit_lines});
   if (!audit.ok()) return audit.status();
-  absl::StatusOr<MeshSecrets> mesh_secrets = MeshSecrets::Open(options.state_dir);
+  absl::StatusOr<MeshSecrets> mesh_secrets = MeshSecrets::Open(options.files_folder());
   if (!mesh_secrets.ok()) return mesh_secrets.status();
   ServerImpl::Parts parts = {.lock = *std::move(lock),
-                             .store = *std::move(store),
+                             .store = std::move(store),
                              .audit = *std::move(audit),
                              .gate = *std::move(gate),
                              .credentials = *std::move(credentials),

@@ -13,6 +13,7 @@
 #include "coordinator/backup/backups.h"
 #include "coordinator/files/transfer_slots.h"
 #include "coordinator/files/upkeep.h"
+#include "coordinator/store/store.h"
 #include "coordinator/tape/tape_writer.h"
 #include "identity/credentials.h"
 
@@ -23,6 +24,13 @@ struct ServerOptions {
   std::string listen = "127.0.0.1:7070";       // host:port; port 0 takes a free one
   std::string state_dir = {};                  // absolute or relative; made when missing
   std::string metrics_listen = "127.0.0.1:0";  // host:port, or "off"
+  // A store that coordinators share, of which one leads: see store::SharedStoreOptions. Empty: the
+  // embedded one, in `state_dir`.
+  std::string store = {};
+  Duration lease = Seconds(5);  // 1 s to 10 min
+  std::string advertise = {};   // host:port by which others reach `listen`; empty: as it stands
+  // Folder of blobs and of jobs' files, for all coordinators of a store; empty: `state_dir`.
+  std::string files_dir = {};
   // The folder was restored from a backup: agents are to obey although they have seen newer epochs,
   // which ends those of their workers that the backup does not know.
   bool restored = false;
@@ -39,22 +47,27 @@ struct ServerOptions {
   Upkeep::Intervals upkeep = {};
   Duration look_at_rules = Seconds(5);  // as access::GateOptions has it
   TransferSlots::Limits transfers = {};
-  std::size_t audit_lines = 4096;  // as access::AuditOptions has lines_max
+  std::size_t audit_lines = 4096;         // as access::AuditOptions has lines_max
   std::size_t unfinished_jobs = 100'000;  // jobs that are not over, at most
 
   // Errors: InvalidArgument, the first option that is wrong.
   absl::Status Validate() const;
+
+  const std::string& files_folder() const { return files_dir.empty() ? state_dir : files_dir; }
 };
 
 // Serves from Open to Shutdown.
 class Server {
  public:
-  // Opens the store in `state_dir`, takes up its unfinished jobs and serves.
+  // Opens the store in `state_dir`, takes up its unfinished jobs and serves; the second with a
+  // store that this coordinator leads.
   // Errors: InvalidArgument or FailedPrecondition, a file of --tls-dir or the policy is wrong;
   // Unavailable, an address is taken or another coordinator has the folder;
   // PermissionDenied, FailedPrecondition or ResourceExhausted, the folder is not writable;
   // DataLoss, the store is damaged.
   static absl::StatusOr<std::unique_ptr<Server>> Open(const ServerOptions& options);
+  static absl::StatusOr<std::unique_ptr<Server>> Open(const ServerOptions& options,
+                                                      std::unique_ptr<store::Store> store);
 
   virtual ~Server() = default;
 

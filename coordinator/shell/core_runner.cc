@@ -73,7 +73,9 @@ CoreRunner::CoreRunner(const Surroundings& surroundings)
       telemetry_(surroundings.metrics),
       awaited_nodes_(surroundings.metrics),
       queue_({.write = [this](const job::WriteBatch& batch) { Write(batch); },
-              .perform = [this](const job::Action& action) { Perform(action); }}),
+              .perform = [this](const job::Action& action) { Perform(action); },
+              // Who was paused for long says nothing to anybody before it knows whether it leads.
+              .held = [this] { return !around_.store.Leads(); }}),
       sessions_(
           [this](const job::Event& event, std::function<void()> done) {
             Handle(event, [done = std::move(done)](const absl::Status& status) {

@@ -64,10 +64,9 @@ class Inspection {
 };
 
 void Inspection::CheckFile() {
-  Look("file", "PRAGMA integrity_check(100)", [this](const Statement& row) {
-    const std::string line = row.ColumnBytes(0);
-    if (line != "ok") Say("file", line);
-  });
+  const absl::StatusOr<std::vector<std::string>> found = statements_.database().CheckFile();
+  if (!found.ok()) return Say("file", std::string(found.status().message()));
+  for (const std::string& problem : *found) Say("file", problem);
 }
 
 void Inspection::CheckJobs() {
@@ -89,7 +88,7 @@ void Inspection::CheckJobs() {
 }
 
 void Inspection::CheckSetAside() {
-  Look("jobs that were set aside", "SELECT id, name, reason FROM set_aside",
+  Look("jobs that were set aside", "SELECT id, name, reason FROM set_aside ORDER BY id",
        [this](const Statement& row) {
          known_.insert(row.ColumnInt(0));
          Say("job " + std::to_string(row.ColumnInt(0)),

@@ -9,8 +9,8 @@
 
 namespace tactus::store {
 
-// One line a problem, at most some 1000: SQLite's own check, records that cannot be read or are not
-// those of their row, history of jobs that are not there. Changes nothing.
+// One line a problem, at most some 1000: the database's own check, records that cannot be read or
+// are not those of their row, history of jobs that are not there. Changes nothing.
 std::vector<std::string> FindProblems(Statements& statements);
 
 }  // namespace tactus::store

@@ -46,7 +46,7 @@ bool IsText(JobField field) { return field == JobField::kName || field == JobFie
 std::string SqlOf(const JobSelection& selection) {
   const std::string column = ColumnOf(selection.order.field);
   const std::string direction = selection.order.descending ? " DESC" : "";
-  std::string sql = "SELECT id FROM jobs WHERE 1";
+  std::string sql = "SELECT id FROM jobs WHERE 1 = 1";
   for (const JobCondition& condition : selection.conditions) {
     sql += std::string(" AND ") + ColumnOf(condition.field) + SignOf(condition.comparison);
   }
@@ -77,9 +77,12 @@ PagePosition JobPosition(const JobOrder& order, const job::JobRecord& record) {
   return position;
 }
 
-absl::StatusOr<Statement> SelectJobIds(sqlite3* connection, const JobSelection& selection) {
-  absl::StatusOr<Statement> query = Statement::Prepare(connection, SqlOf(selection));
-  if (!query.ok()) return query.status();
+absl::StatusOr<std::unique_ptr<Statement>> SelectJobIds(Database& database,
+                                                        const JobSelection& selection) {
+  absl::StatusOr<std::unique_ptr<Statement>> prepared =
+      database.Prepare(SqlOf(selection), Database::Use::kOnce);
+  if (!prepared.ok()) return prepared;
+  Statement* const query = prepared->get();
   // In the order of the question marks that SqlOf() wrote.
   int parameter = 0;
   for (const JobCondition& condition : selection.conditions) {
@@ -99,7 +102,7 @@ absl::StatusOr<Statement> SelectJobIds(sqlite3* connection, const JobSelection& 
     query->BindInt(++parameter, selection.after->second);
   }
   query->BindInt(++parameter, selection.rows_max);
-  return query;
+  return prepared;
 }
 
 }  // namespace tactus::store

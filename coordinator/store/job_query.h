@@ -2,15 +2,16 @@
 
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "coordinator/job/records.h"
+#include "coordinator/store/database.h"
 #include "coordinator/store/job_filter.h"
 #include "coordinator/store/page_token.h"
-#include "coordinator/store/sqlite_connection.h"
 
 namespace tactus::store {
 
@@ -25,7 +26,8 @@ struct JobSelection {
 // A job's place in the order: the ordered column as a number or a text, and the id as `second`.
 PagePosition JobPosition(const JobOrder& order, const job::JobRecord& record);
 
-// Bound and ready to be stepped: the column `id` of the jobs, in order. Needs AddSqlFunctions.
-absl::StatusOr<Statement> SelectJobIds(sqlite3* connection, const JobSelection& selection);
+// Bound and ready to be stepped: the column `id` of the jobs, in order.
+absl::StatusOr<std::unique_ptr<Statement>> SelectJobIds(Database& database,
+                                                        const JobSelection& selection);
 
 }  // namespace tactus::store

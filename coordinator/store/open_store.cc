@@ -9,7 +9,8 @@
 #include "base/descriptor.h"
 #include "coordinator/store/schema.h"
 #include "coordinator/store/sql_functions.h"
-#include "coordinator/store/sqlite_store.h"
+#include "coordinator/store/sql_store.h"
+#include "coordinator/store/sqlite_database.h"
 
 namespace tactus::store {
 namespace {
@@ -69,15 +70,23 @@ absl::StatusOr<Connection> Connect(const std::string& path) {
   return connection;
 }
 
+// A number that a query of one row gives.
+absl::StatusOr<std::int64_t> Ask(sqlite3* connection, const char* sql) {
+  absl::StatusOr<SqliteStatement> query = SqliteStatement::Prepare(connection, sql);
+  if (!query.ok()) return query.status();
+  const absl::StatusOr<bool> row = query->Step();
+  if (!row.ok()) return row.status();
+  return *row ? query->ColumnInt(0) : 0;
+}
+
 // A file of before the third schema cannot give space back unless it is written anew, once. It
 // works as well where that fails or the file is large: free pages are used again.
 absl::Status AllowShrinking(sqlite3* connection) {
-  Statements statements(connection);
-  const absl::StatusOr<std::int64_t> kind = statements.Number("PRAGMA auto_vacuum", 0);
+  const absl::StatusOr<std::int64_t> kind = Ask(connection, "PRAGMA auto_vacuum");
   if (!kind.ok() || *kind != 0) return kind.status();
-  const absl::StatusOr<std::int64_t> pages = statements.Number("PRAGMA page_count", 0);
+  const absl::StatusOr<std::int64_t> pages = Ask(connection, "PRAGMA page_count");
   if (!pages.ok()) return pages.status();
-  const absl::StatusOr<std::int64_t> page_size = statements.Number("PRAGMA page_size", 0);
+  const absl::StatusOr<std::int64_t> page_size = Ask(connection, "PRAGMA page_size");
   if (!page_size.ok()) return page_size.status();
   if (*pages > kRewrittenMax / std::max<std::int64_t>(1, *page_size)) return absl::OkStatus();
   Execute(connection, "PRAGMA auto_vacuum = INCREMENTAL; VACUUM").IgnoreError();
@@ -85,8 +94,8 @@ absl::Status AllowShrinking(sqlite3* connection) {
 }
 
 absl::StatusOr<std::string> ServerId(sqlite3* connection) {
-  absl::StatusOr<Statement> query =
-      Statement::Prepare(connection, "SELECT value FROM meta WHERE key = 'server_id'");
+  absl::StatusOr<SqliteStatement> query =
+      SqliteStatement::Prepare(connection, "SELECT value FROM meta WHERE key = 'server_id'");
   if (!query.ok()) return query.status();
   const absl::StatusOr<bool> row = query->Step();
   if (!row.ok()) return row.status();
@@ -112,7 +121,8 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path) {
   if (!status.ok()) return Annotate(path, status);
   absl::StatusOr<std::string> server_id = ServerId(db);
   if (!server_id.ok()) return Annotate(path, server_id.status());
-  return std::make_unique<SqliteStore>(*std::move(connection), *std::move(server_id));
+  return std::make_unique<SqlStore>(std::make_unique<SqliteDatabase>(*std::move(connection)),
+                                    *std::move(server_id));
 }
 
 }  // namespace tactus::store

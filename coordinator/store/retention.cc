@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 namespace tactus::store {
 namespace {
 
 constexpr std::int64_t kPieceRows = 4000;  // some 10 ms
-constexpr std::int64_t kFreePagesKept = 256;
-constexpr std::int64_t kPagesReturned = 512;  // in a piece
 
 constexpr const char* kForgottenJob = "SELECT job FROM forgotten ORDER BY job LIMIT 1";
 constexpr const char* kDeleteRounds =
@@ -21,7 +20,8 @@ constexpr const char* kDeleteDecisions =
     "DELETE FROM decisions WHERE job = ?1 AND (plan_version, axis) IN ("
     "  SELECT plan_version, axis FROM decisions WHERE job = ?1 LIMIT ?2)";
 constexpr const char* kOldestOver =
-    "SELECT id, name, ifnull(request_id, '') FROM jobs WHERE is_final = 1 AND end_time < ?1 ORDER "
+    "SELECT id, name, coalesce(request_id, '') FROM jobs WHERE is_final = 1 AND end_time < ?1 "
+    "ORDER "
     "BY end_time, id LIMIT 1";
 constexpr const char* kUnthinned =
     "SELECT id FROM jobs WHERE is_final = 1 AND rounds_limit > ?1 AND end_time < ?2 LIMIT 1";
@@ -41,8 +41,8 @@ std::int64_t Clamped(std::uint64_t value, std::int64_t least) {
 
 absl::Status KeepName(Statements& statements, std::int64_t job) {
   return statements.Run(
-      "INSERT INTO names SELECT stem, number FROM numbered WHERE id = ?1"
-      "  ON CONFLICT (stem) DO UPDATE SET number = max(number, excluded.number)",
+      "INSERT INTO names (stem, number) SELECT stem, number FROM numbered WHERE id = ?1"
+      "  ON CONFLICT (stem) DO UPDATE SET number = max(names.number, excluded.number)",
       job);
 }
 
@@ -54,9 +54,8 @@ absl::StatusOr<bool> HistoryPruner::Piece(const Retention& retention, job::WallT
   absl::Status status = statements_.Transact([&] { return Stages(retention, now, jobs); });
   if (!status.ok()) return status;
   gone.insert(gone.end(), jobs.begin(), jobs.end());
-  if (!more_) status = ReturnSpace();
-  if (!status.ok()) return status;
-  return more_;
+  if (more_) return true;
+  return statements_.database().ReturnSpace();
 }
 
 absl::Status HistoryPruner::Stages(const Retention& retention, job::WallTime now,
@@ -86,11 +85,12 @@ absl::Status HistoryPruner::Forget(std::int64_t job) {
   absl::Status status = KeepName(statements_, job);
   if (status.ok()) status = statements_.Run("DELETE FROM jobs WHERE id = ?1", job);
   if (!status.ok()) return status;
-  if (sqlite3_changes64(statements_.connection()) == 0) {
+  if (statements_.database().changes() == 0) {
     return absl::NotFoundError("job " + std::to_string(job) + ": no such job");
   }
   budget_ -= 4;
-  status = statements_.Run("INSERT OR IGNORE INTO forgotten VALUES (?1)", job);
+  status =
+      statements_.Run("INSERT INTO forgotten (job) VALUES (?1) ON CONFLICT (job) DO NOTHING", job);
   if (status.ok()) status = statements_.Run("DELETE FROM memories WHERE job = ?1", job);
   if (!status.ok()) return status;
   // An id is never given again, whatever was deleted.
@@ -121,7 +121,7 @@ absl::Status HistoryPruner::SweepForgotten() {
       const std::int64_t limit = budget_;
       const absl::Status status = statements_.Run(sql, *job, limit);
       if (!status.ok()) return status;
-      budget_ -= sqlite3_changes64(statements_.connection());
+      budget_ -= statements_.database().changes();
       if (budget_ <= 0) return absl::OkStatus();
     }
     budget_ -= 2;
@@ -134,15 +134,10 @@ absl::Status HistoryPruner::SweepForgotten() {
 
 absl::Status HistoryPruner::ForgetAboveSize(std::uint64_t bytes, job::WallTime now,
                                             std::vector<GoneJob>& gone) {
-  const absl::StatusOr<std::int64_t> page_size = statements_.Number("PRAGMA page_size", 0);
-  if (!page_size.ok()) return page_size.status();
-  const std::int64_t pages_max = Clamped(bytes, 0) / std::max<std::int64_t>(1, *page_size);
   while (budget_ > 0) {
-    const absl::StatusOr<std::int64_t> pages = statements_.Number("PRAGMA page_count", 0);
-    if (!pages.ok()) return pages.status();
-    const absl::StatusOr<std::int64_t> free = statements_.Number("PRAGMA freelist_count", 0);
-    if (!free.ok()) return free.status();
-    if (*pages - *free <= pages_max) return absl::OkStatus();
+    const absl::StatusOr<std::optional<std::int64_t>> used = statements_.database().BytesUsed();
+    if (!used.ok()) return used.status();
+    if (!used->has_value() || **used <= Clamped(bytes, 0)) return absl::OkStatus();
     bool found = false;
     absl::Status status = ForgetOldest(now - Retention::kLeastAge.count(), gone, found);
     if (!status.ok() || !found) return status;
@@ -189,22 +184,6 @@ absl::Status HistoryPruner::ThinUnfinished(const Retention& retention) {
     if (budget_ <= 0) --unfinished_;  // perhaps not done with this one
   }
   return absl::OkStatus();
-}
-
-// Pages that are free are used again first; the file shrinks only by what is far more than that.
-absl::Status HistoryPruner::ReturnSpace() {
-  const absl::StatusOr<std::int64_t> kind = statements_.Number("PRAGMA auto_vacuum", 0);
-  if (!kind.ok() || *kind != 2) return kind.status();  // 2: incremental
-  const absl::StatusOr<std::int64_t> pages = statements_.Number("PRAGMA page_count", 0);
-  if (!pages.ok()) return pages.status();
-  const absl::StatusOr<std::int64_t> free = statements_.Number("PRAGMA freelist_count", 0);
-  if (!free.ok()) return free.status();
-  const std::int64_t excess = *free - std::max(kFreePagesKept, *pages / 10);
-  if (excess <= 0) return absl::OkStatus();
-  more_ = excess > kPagesReturned;
-  return Execute(
-      statements_.connection(),
-      "PRAGMA incremental_vacuum(" + std::to_string(std::min(excess, kPagesReturned)) + ")");
 }
 
 }  // namespace tactus::store

@@ -40,7 +40,6 @@ class HistoryPruner {
   absl::Status ThinFinished(const Retention& retention, job::WallTime now);
   absl::Status ThinUnfinished(const Retention& retention);
   absl::Status BoundNames();
-  absl::Status ReturnSpace();
 
   Statements& statements_;
   FinishedThinning finished_thinning_;

@@ -11,7 +11,7 @@ constexpr const char* kLast = "SELECT round FROM rounds WHERE job = ?1 ORDER BY 
 constexpr const char* kFrom =
     "SELECT round FROM rounds WHERE job = ?1 AND round >= ?2 ORDER BY round LIMIT 1";
 constexpr const char* kCountUpTo =
-    "SELECT count(*) FROM (SELECT 1 FROM rounds WHERE job = ?1 LIMIT ?2)";
+    "SELECT count(*) FROM (SELECT 1 FROM rounds WHERE job = ?1 LIMIT ?2) AS kept";
 constexpr const char* kDeleteBetween =
     "DELETE FROM rounds WHERE job = ?1 AND round IN ("
     "  SELECT round FROM rounds WHERE job = ?1 AND round > ?2 AND round < ?3 LIMIT ?4)";
@@ -19,7 +19,9 @@ constexpr const char* kDeleteOffStride =
     "DELETE FROM rounds WHERE job = ?1 AND round >= ?2 AND round < ?3 AND (round - ?4) % ?5 <> 0";
 constexpr const char* kStride = "SELECT stride FROM thinning WHERE job = ?1";
 constexpr const char* kBelow = "SELECT thinned_below FROM thinning WHERE job = ?1";
-constexpr const char* kNote = "INSERT OR REPLACE INTO thinning VALUES (?1, ?2, ?3)";
+constexpr const char* kNote =
+    "INSERT INTO thinning (job, stride, thinned_below) VALUES (?1, ?2, ?3)"
+    "  ON CONFLICT (job) DO UPDATE SET stride = ?2, thinned_below = ?3";
 
 struct Range {
   std::int64_t first = -1;  // -1: no rounds
@@ -83,7 +85,7 @@ absl::Status FinishedThinning::Thin(std::int64_t job, std::int64_t rounds_max, s
     if (!next.ok()) return next.status();
     const absl::Status status = statements_.Run(kDeleteBetween, job, *kept, *next, budget);
     if (!status.ok()) return status;
-    budget -= 1 + sqlite3_changes64(statements_.connection());
+    budget -= 1 + statements_.database().changes();
     if (budget <= 0) return absl::OkStatus();  // the gap may hold more
   }
   gap_ = 0;

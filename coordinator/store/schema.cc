@@ -101,7 +101,8 @@ constexpr const char* kSteps[] = {
 };
 
 absl::StatusOr<std::int64_t> Version(sqlite3* connection) {
-  absl::StatusOr<Statement> query = Statement::Prepare(connection, "PRAGMA user_version");
+  absl::StatusOr<SqliteStatement> query =
+      SqliteStatement::Prepare(connection, "PRAGMA user_version");
   if (!query.ok()) return query.status();
   const absl::StatusOr<bool> row = query->Step();
   if (!row.ok()) return row.status();

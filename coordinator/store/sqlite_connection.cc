@@ -58,33 +58,34 @@ absl::Status Execute(sqlite3* connection, const std::string& sql) {
   return ConnectionStatus(connection, code, "store");
 }
 
-absl::StatusOr<Statement> Statement::Prepare(sqlite3* connection, const std::string& sql) {
+absl::StatusOr<SqliteStatement> SqliteStatement::Prepare(sqlite3* connection,
+                                                         const std::string& sql) {
   sqlite3_stmt* statement = nullptr;
   const int code = sqlite3_prepare_v3(connection, sql.c_str(), static_cast<int>(sql.size()),
                                       SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
   if (code != SQLITE_OK) return ConnectionStatus(connection, code, "store");
-  return Statement(statement);
+  return SqliteStatement(statement);
 }
 
-void Statement::Note(int code) {
+void SqliteStatement::Note(int code) {
   if (bind_code_ == SQLITE_OK) bind_code_ = code;
 }
 
-void Statement::BindInt(int parameter, std::int64_t value) {
+void SqliteStatement::BindInt(int parameter, std::int64_t value) {
   Note(sqlite3_bind_int64(statement_.get(), parameter, value));
 }
 
-void Statement::BindText(int parameter, const std::string& value) {
+void SqliteStatement::BindText(int parameter, const std::string& value) {
   Note(sqlite3_bind_text64(statement_.get(), parameter, value.data(), value.size(),
                            SQLITE_TRANSIENT, SQLITE_UTF8));
 }
 
-void Statement::BindBlob(int parameter, const std::string& value) {
+void SqliteStatement::BindBlob(int parameter, const std::string& value) {
   Note(sqlite3_bind_blob64(statement_.get(), parameter, value.data(), value.size(),
                            SQLITE_TRANSIENT));
 }
 
-absl::StatusOr<bool> Statement::Step() {
+absl::StatusOr<bool> SqliteStatement::Step() {
   sqlite3* connection = sqlite3_db_handle(statement_.get());
   const int bind_code = std::exchange(bind_code_, SQLITE_OK);
   errno = 0;  // see ConnectionStatus
@@ -96,17 +97,17 @@ absl::StatusOr<bool> Statement::Step() {
   return false;
 }
 
-void Statement::Reset() {
+void SqliteStatement::Reset() {
   sqlite3_reset(statement_.get());
   sqlite3_clear_bindings(statement_.get());
   bind_code_ = SQLITE_OK;
 }
 
-std::int64_t Statement::ColumnInt(int column) const {
+std::int64_t SqliteStatement::ColumnInt(int column) const {
   return sqlite3_column_int64(statement_.get(), column);
 }
 
-std::string Statement::ColumnBytes(int column) const {
+std::string SqliteStatement::ColumnBytes(int column) const {
   const void* bytes = sqlite3_column_blob(statement_.get(), column);
   const int length = sqlite3_column_bytes(statement_.get(), column);
   if (bytes == nullptr) return {};

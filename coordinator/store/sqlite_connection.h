@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "coordinator/store/database.h"
 
 namespace tactus::store {
 
@@ -34,31 +35,24 @@ absl::Status ConnectionStatus(sqlite3* connection, int code, std::string_view co
 // Runs statements without parameters and drops their rows.
 absl::Status Execute(sqlite3* connection, const std::string& sql);
 
-// One prepared statement, kept for the connection's lifetime. Bind in order, step, then Reset. One
-// thread.
-class Statement {
+// A statement of SQLite's.
+class SqliteStatement final : public Statement {
  public:
-  static absl::StatusOr<Statement> Prepare(sqlite3* connection, const std::string& sql);
+  static absl::StatusOr<SqliteStatement> Prepare(sqlite3* connection, const std::string& sql);
 
-  // Parameters count from 1. Blobs and texts are copied.
-  void BindInt(int parameter, std::int64_t value);
-  void BindText(int parameter, const std::string& value);
-  void BindBlob(int parameter, const std::string& value);
-
-  // True: a row is there to be read. False: the statement is done, and was reset.
-  // Any error resets the statement too.
-  absl::StatusOr<bool> Step();
-  void Reset();
-
-  // Columns count from 0; valid until the next Step or Reset.
-  std::int64_t ColumnInt(int column) const;
-  std::string ColumnBytes(int column) const;
+  void BindInt(int parameter, std::int64_t value) override;
+  void BindText(int parameter, const std::string& value) override;
+  void BindBlob(int parameter, const std::string& value) override;
+  absl::StatusOr<bool> Step() override;
+  void Reset() override;
+  std::int64_t ColumnInt(int column) const override;
+  std::string ColumnBytes(int column) const override;
 
  private:
   struct Finalize {
     void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
   };
-  explicit Statement(sqlite3_stmt* statement) : statement_(statement) {}
+  explicit SqliteStatement(sqlite3_stmt* statement) : statement_(statement) {}
 
   // Remembers the first bind that failed (a value too big, no memory); Step reports it.
   void Note(int code);

@@ -1,9 +1,10 @@
-// The statements of one connection, prepared when they are first used and kept.
+// The statements of one database, prepared when they are first used and kept.
 
 #pragma once
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -11,11 +12,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/check.h"
-#include "coordinator/store/sqlite_connection.h"
+#include "coordinator/store/database.h"
 
 namespace tactus::store {
 
-// SQLite's integers are signed; our numbers stay below 2^63.
+// A database's integers are signed; our numbers stay below 2^63.
 inline std::int64_t Signed(std::uint64_t value) {
   TACTUS_CHECK(value <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()));
   return static_cast<std::int64_t>(value);
@@ -51,12 +52,12 @@ absl::Status ForEachRow(Statement& query, const Read& read) {
   }
 }
 
-// One thread. Must not outlive the connection.
+// One thread. Must not outlive the database.
 class Statements {
  public:
-  explicit Statements(sqlite3* connection) : connection_(connection) {}
+  explicit Statements(Database& database) : database_(database) {}
 
-  sqlite3* connection() const { return connection_; }
+  Database& database() const { return database_; }
 
   // The statement for `sql`, a constant of the program, with its parameters bound from 1 on.
   template <typename... Values>
@@ -94,28 +95,26 @@ class Statements {
   // nothing is there otherwise.
   template <typename Body>
   absl::Status Transact(const Body& body) {
-    absl::Status status = Run("BEGIN IMMEDIATE");
+    absl::Status status = database_.Begin();
     if (!status.ok()) return status;
     status = body();
-    if (status.ok()) status = Run("COMMIT");
-    // Some errors have rolled back already.
-    if (!status.ok() && sqlite3_get_autocommit(connection_) == 0) {
-      Execute(connection_, "ROLLBACK").IgnoreError();
-    }
+    if (status.ok()) status = database_.Commit();
+    if (!status.ok()) database_.Rollback();
     return status;
   }
 
  private:
   absl::StatusOr<Statement*> Prepared(const char* sql) {
     const auto found = prepared_.find(sql);
-    if (found != prepared_.end()) return &found->second;
-    absl::StatusOr<Statement> made = Statement::Prepare(connection_, sql);
+    if (found != prepared_.end()) return found->second.get();
+    absl::StatusOr<std::unique_ptr<Statement>> made = database_.Prepare(sql, Database::Use::kOften);
     if (!made.ok()) return made.status();
-    return &prepared_.emplace(sql, *std::move(made)).first->second;
+    return prepared_.emplace(sql, *std::move(made)).first->second.get();
   }
 
-  sqlite3* const connection_;
-  std::unordered_map<std::string_view, Statement> prepared_;  // its keys are constants
+  Database& database_;
+  std::unordered_map<std::string_view, std::unique_ptr<Statement>>
+      prepared_;  // its keys are constants
 };
 
 }  // namespace tactus::store

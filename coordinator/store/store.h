@@ -171,6 +171,11 @@ class Store {
   virtual absl::StatusOr<job::WallTime> RetentionTime() = 0;
   virtual absl::Status KeepRetentionTime(job::WallTime time) = 0;
 
+  // False: another coordinator may lead by now, as this one has not heard from the database for as
+  // long as its lease. What was written is as durable as ever; what is not written yet may fail.
+  // Any thread.
+  virtual bool Leads() const { return true; }
+
   // Those that were set aside since the last call.
   virtual std::vector<SetAsideJob> TakeSetAside() = 0;
 

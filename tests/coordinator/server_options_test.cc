@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <string>
+#include <utility>
 
 #include "coordinator/service/server.h"
 
@@ -27,6 +28,29 @@ TEST(ServerOptionsTest, WrongValuesAreNamed) {
         ServerOptions{.state_dir = "/s", .retain_bytes = 1},
         ServerOptions{.state_dir = "/s", .backup = {.folder = "/b"}}}) {
     EXPECT_TRUE(absl::IsInvalidArgument(options.Validate()));
+  }
+}
+
+TEST(ServerOptionsTest, WhatSeveralCoordinatorsHaveIsOfASharedStore) {
+  const std::string store = "postgresql://tactus:secret@db/tactus";
+  EXPECT_TRUE((ServerOptions{.state_dir = "/s",
+                             .store = store,
+                             .lease = Seconds(1),
+                             .advertise = "a:7070",
+                             .files_dir = "/f"}
+                   .Validate()
+                   .ok()));
+  for (const auto& [options, name] :
+       {std::pair{ServerOptions{.state_dir = "/s", .files_dir = "/f"}, "files-dir: "},
+        std::pair{ServerOptions{.state_dir = "/s", .advertise = "a:7070"}, "advertise: "},
+        std::pair{ServerOptions{.state_dir = "/s", .store = store, .advertise = "a"}, "advertise:"},
+        std::pair{ServerOptions{.state_dir = "/s", .store = store, .lease = Seconds(0.5)},
+                  "lease:"},
+        std::pair{ServerOptions{.state_dir = "/s", .store = "mysql://secret@db/x"}, "store: "}}) {
+    const absl::Status status = options.Validate();
+    EXPECT_TRUE(absl::IsInvalidArgument(status));
+    EXPECT_TRUE(std::string(status.message()).starts_with(name)) << status;
+    EXPECT_EQ(std::string(status.message()).find("secret"), std::string::npos) << status;
   }
 }
 

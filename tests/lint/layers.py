@@ -22,6 +22,7 @@ HOMES = {
                                                       "agent/daemon", "client/", "runtime", "identity", "coordinator/access"],
     r"torch/|ATen/|c10/": ["agent/model"],
     r"sqlite3\.h": ["coordinator/store"],
+    r"libpq-fe\.h": ["coordinator/store"],
     r"CLI/|yaml-cpp/": ["client/cli", "client/verbs", "client/yaml", "coordinator", "agent/daemon", "runtime"],
     r"prometheus/": ["metrics"],
     r"openssl/": ["runtime", "identity", "crypto", "agent/collective"],

@@ -14,9 +14,18 @@ TEST(HostPortTest, NamesAndNumbersAreRead) {
 
 TEST(HostPortTest, WhatIsNoHostAndPortIsRefused) {
   for (const char* text : {"", "localhost", "localhost:", ":80", "[]:80", "]:", "a:http", "a:65536",
-                           "a:000080", "a:-1", "a:+1", "a: 1", "a:1 ", "a:1x",
-                           "http://a:1", "user@a:1", "no such host:1", "a/b:1"}) {
+                           "a:000080", "a:-1", "a:+1", "a: 1", "a:1 ", "a:1x", "http://a:1",
+                           "user@a:1", "no such host:1", "a/b:1"}) {
     EXPECT_EQ(ParseHostPort(text), std::nullopt) << text;
+  }
+}
+
+TEST(HostPortTest, SeveralStandWithCommasBetweenThem) {
+  EXPECT_EQ(SplitAddresses("a:1,[::1]:2"), (std::vector<std::string>{"a:1", "[::1]:2"}));
+  EXPECT_EQ(SplitAddresses(""), std::vector<std::string>{""});
+  for (const char* text : {"a:1", "a:1,b:2", "[::1]:2,c:65535"}) EXPECT_TRUE(AreHostPorts(text));
+  for (const char* text : {"", ",", "a:1,", "a:1,,b:2", "a:1, b:2", "a:0,b:1", "a:1,b"}) {
+    EXPECT_FALSE(AreHostPorts(text)) << text;
   }
 }
 

@@ -31,6 +31,24 @@ TEST(ActionQueueDropTest, WhatWaitsForANodeThatStartedAnewIsDropped) {
   EXPECT_THAT(performed, ElementsAre("b", "other"));
 }
 
+TEST(ActionQueueHeldTest, NothingIsCarriedOutWhileItIsHeldAndAllOfItAfterwards) {
+  bool held = true;
+  std::vector<std::string> performed;
+  ActionQueue queue({.write = [](const job::WriteBatch&) {},
+                     .perform = [&](const job::Action&) { performed.push_back("action"); },
+                     .held = [&] { return held; }});
+  queue.Push({job::PersistJob{}, job::StopWorker{}},
+             [&](bool carried_out) { performed.push_back(carried_out ? "done" : "given up"); });
+  queue.OnWritten(true);
+  queue.Flush();
+  EXPECT_THAT(performed, ElementsAre());
+
+  held = false;
+  queue.Flush();
+
+  EXPECT_THAT(performed, ElementsAre("action", "done"));
+}
+
 // Records what the queue asks for; writes end when the test says so.
 class ActionQueueTest : public testing::Test {
  protected:

@@ -1,25 +1,19 @@
 // Copies of the database, and what its inspection finds.
 
 #include <gtest/gtest.h>
-#include <sqlite3.h>
 
 #include <filesystem>
 #include <fstream>
 #include <set>
 
 #include "coordinator/store/store.h"
+#include "tests/coordinator/store/any_store.h"
 #include "tests/coordinator/store/sample_records.h"
 #include "tests/coordinator/store/whole_store.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tactus::store {
 namespace {
-
-std::unique_ptr<Store> OpenOrDie(const std::string& path) {
-  absl::StatusOr<std::unique_ptr<Store>> store = Store::Open(path);
-  EXPECT_TRUE(store.ok()) << store.status();
-  return *std::move(store);
-}
 
 void Fill(Store& store) {
   job::WriteBatch batch{.jobs = {FullJob(), SmallJob(4)},
@@ -29,13 +23,6 @@ void Fill(Store& store) {
                         .memories = {{.job = JobId{3}, .memory = "learned"}}};
   for (std::uint64_t round = 0; round < 3000; ++round) batch.rounds.push_back(Round(4, round));
   ASSERT_TRUE(store.Write(batch).ok());
-}
-
-void RunSql(const std::string& path, const std::string& sql) {
-  sqlite3* connection = nullptr;
-  ASSERT_EQ(sqlite3_open(path.c_str(), &connection), SQLITE_OK);
-  EXPECT_EQ(sqlite3_exec(connection, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sql;
-  sqlite3_close(connection);
 }
 
 std::set<std::string> FilesOf(const TemporaryFolder& folder) {
@@ -57,7 +44,7 @@ TEST(BackupTest, ACopyOfAnOpenStoreIsWholeAndTheStoreGoesOn) {
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(FilesOf(copies), std::set<std::string>{"copy"});
   ASSERT_TRUE(store->Write({.jobs = {SmallJob(5)}}).ok());
-  const std::unique_ptr<Store> copy = OpenOrDie(copies.File("copy"));
+  const std::unique_ptr<Store> copy = OpenFileOrDie(copies.File("copy"));
   ASSERT_EQ(copy->Memories()->size(), 1u);
   EXPECT_EQ(copy->Memories()->front().memory, "learned");
   ExpectEqual(*copy->FindJob("shakespeare-3"), FullJob());
@@ -89,7 +76,7 @@ TEST(BackupTest, WhatACrashLeftIsReplaced) {
   EXPECT_TRUE(CopyWhole(*store, folder.File("copy")).ok());
 
   EXPECT_FALSE(std::filesystem::exists(folder.File("copy.partial")));
-  EXPECT_TRUE(OpenOrDie(folder.File("copy"))->FindJob("job-4").ok());
+  EXPECT_TRUE(OpenFileOrDie(folder.File("copy"))->FindJob("job-4").ok());
 }
 
 TEST(BackupTest, AMissingFolderIsNotFound) {
@@ -110,6 +97,7 @@ void FillMuch(Store& store) {
 }
 
 TEST(BackupTest, WhatIsWrittenBetweenPiecesIsInTheCopyWhichIsSound) {
+  if (OnPostgres()) GTEST_SKIP() << "a copy of PostgreSQL is of one moment";
   const TemporaryFolder folder;
   const TemporaryFolder copies;
   const std::unique_ptr<Store> store = OpenOrDie(folder.File("db"));
@@ -134,7 +122,7 @@ TEST(BackupTest, WhatIsWrittenBetweenPiecesIsInTheCopyWhichIsSound) {
   ASSERT_TRUE(whole.ok()) << whole.status();
   ASSERT_TRUE(*whole);
   EXPECT_GE(written, 103u);  // there were pieces to write between
-  const std::unique_ptr<Store> copy = OpenOrDie(copies.File("copy"));
+  const std::unique_ptr<Store> copy = OpenFileOrDie(copies.File("copy"));
   EXPECT_EQ(*copy->CheckIntegrity(), std::vector<std::string>{});
   for (std::uint64_t id = 100; id < written; ++id) {
     EXPECT_TRUE(copy->FindJob("job-" + std::to_string(id)).ok()) << id;
@@ -165,7 +153,7 @@ TEST(BackupTest, AWriteThatFailsBetweenPiecesSpoilsNothing) {
   absl::StatusOr<bool> whole = false;
   while (whole.ok() && !*whole) whole = (*copying)->Step();
   ASSERT_TRUE(whole.ok()) << whole.status();
-  const std::unique_ptr<Store> copy = OpenOrDie(copies.File("copy"));
+  const std::unique_ptr<Store> copy = OpenFileOrDie(copies.File("copy"));
   EXPECT_EQ(*copy->CheckIntegrity(), std::vector<std::string>{});
   EXPECT_FALSE(copy->FindJob("job-1000").ok());
   EXPECT_TRUE(copy->FindJob("job-17").ok());
@@ -229,6 +217,7 @@ TEST(IntegrityTest, EveryDamageIsALine) {
 }
 
 TEST(IntegrityTest, ADamagedPageIsAProblemAndNotTheEnd) {
+  if (OnPostgres()) GTEST_SKIP() << "there is no file of ours";
   const TemporaryFolder folder;
   {
     const std::unique_ptr<Store> store = OpenOrDie(folder.File("db"));
@@ -249,18 +238,18 @@ TEST(IntegrityTest, ADamagedPageIsAProblemAndNotTheEnd) {
   EXPECT_GE(problems->size(), 1u);
   // A copy has the damage as well.
   ASSERT_TRUE(CopyWhole(*OpenOrDie(folder.File("db")), folder.File("copy")).ok());
-  EXPECT_EQ(*OpenOrDie(folder.File("copy"))->CheckIntegrity(), *problems);
+  EXPECT_EQ(*OpenFileOrDie(folder.File("copy"))->CheckIntegrity(), *problems);
 }
 
 TEST(EpochTest, EachStartIsAboveThoseBefore) {
   const TemporaryFolder folder;
   protocol::CoordinatorIdentity last;
-  for (const std::uint64_t expected : {1, 2, 3}) {
+  for (int start = 0; start < 3; ++start) {
     const absl::StatusOr<protocol::CoordinatorIdentity> begun =
         OpenOrDie(folder.File("db"))->BeginEpoch(0);
 
     ASSERT_TRUE(begun.ok()) << begun.status();
-    EXPECT_EQ(begun->epoch, expected);
+    EXPECT_GT(begun->epoch, last.epoch);
     EXPECT_FALSE(begun->server.empty());
     EXPECT_EQ(begun->server, last.server.empty() ? begun->server : last.server);
     last = *begun;
@@ -277,7 +266,7 @@ TEST(EpochTest, ABackupIsOlderUntilItIsSaidToBeTheRightOne) {
   ASSERT_TRUE(store->BeginEpoch(0).ok());
   const protocol::CoordinatorIdentity seen = *store->BeginEpoch(0);
 
-  const std::unique_ptr<Store> copy = OpenOrDie(folder.File("copy"));
+  const std::unique_ptr<Store> copy = OpenFileOrDie(folder.File("copy"));
 
   EXPECT_EQ(copy->BeginEpoch(0)->server, before.server);
   EXPECT_LT(copy->BeginEpoch(0)->epoch, seen.epoch + 1);

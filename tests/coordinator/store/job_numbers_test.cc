@@ -6,6 +6,7 @@
 #include <string>
 
 #include "coordinator/store/store.h"
+#include "tests/coordinator/store/any_store.h"
 #include "tests/coordinator/store/sample_records.h"
 #include "tests/support/temporary_folder.h"
 
@@ -38,16 +39,10 @@ TEST(JobNumbersTest, OfTooManyNamesNoneIsGivenAgain) {
   EXPECT_EQ(numbers.Next("a"), "a-42");
 }
 
-std::unique_ptr<Store> Opened(const std::string& path) {
-  absl::StatusOr<std::unique_ptr<Store>> store = Store::Open(path);
-  EXPECT_TRUE(store.ok()) << store.status();
-  return *std::move(store);
-}
-
 TEST(StoredNumbersTest, AStoreKnowsTheHighestOfEachNameWhateverWasDeleted) {
   const TemporaryFolder folder;
   {
-    const std::unique_ptr<Store> store = Opened(folder.File("db"));
+    const std::unique_ptr<Store> store = OpenOrDie(folder.File("db"));
     job::JobRecord other = SmallJob(3);
     other.name = "a-b-17";
     ASSERT_TRUE(store->Write({.jobs = {SmallJob(1), SmallJob(2), other}}).ok());
@@ -55,7 +50,7 @@ TEST(StoredNumbersTest, AStoreKnowsTheHighestOfEachNameWhateverWasDeleted) {
     ASSERT_TRUE(store->DeleteJob(JobId{3}).ok());
   }
 
-  const auto given = Opened(folder.File("db"))->Numbers();
+  const auto given = OpenOrDie(folder.File("db"))->Numbers();
 
   ASSERT_TRUE(given.ok()) << given.status();
   EXPECT_EQ(given->floor, 0u);

@@ -8,16 +8,11 @@
 #include "base/rng.h"
 #include "coordinator/store/job_filter.h"
 #include "coordinator/store/store.h"
+#include "tests/coordinator/store/any_store.h"
 #include "tests/coordinator/store/sample_records.h"
 
 namespace tactus::store {
 namespace {
-
-std::unique_ptr<Store> OpenInMemory() {
-  absl::StatusOr<std::unique_ptr<Store>> store = Store::Open(":memory:");
-  EXPECT_TRUE(store.ok()) << store.status();
-  return *std::move(store);
-}
 
 // Jobs that have much in common.
 std::vector<job::JobRecord> RandomJobs(std::uint64_t count, Rng& rng) {
@@ -122,7 +117,7 @@ TEST(ListingOracleTest, FiltersAndOrdersAgreeWithAPlainSearch) {
   const std::string orders[] = {"",         "create_time",   "name",        "name desc",
                                 "priority", "priority desc", "update_time", "update_time desc"};
   Rng rng(11);
-  const std::unique_ptr<Store> store = OpenInMemory();
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
   const std::vector<job::JobRecord> jobs = RandomJobs(200, rng);
   ASSERT_TRUE(store->Write({.jobs = jobs}).ok());
   std::size_t found = 0;
@@ -143,7 +138,7 @@ TEST(ListingOracleTest, FiltersAndOrdersAgreeWithAPlainSearch) {
 }
 
 TEST(ListingTest, AJobIsListedByWhatItWasChangedTo) {
-  const std::unique_ptr<Store> store = OpenInMemory();
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
   job::JobRecord record = SmallJob(1);
   ASSERT_TRUE(store->Write({.jobs = {record}}).ok());
   record.state = job::JobState::kPaused;
@@ -158,7 +153,7 @@ TEST(ListingTest, AJobIsListedByWhatItWasChangedTo) {
 }
 
 TEST(ListingTest, WhatIsWrongIsSaidByField) {
-  const std::unique_ptr<Store> store = OpenInMemory();
+  const std::unique_ptr<Store> store = OpenOrDie(":memory:");
 
   EXPECT_TRUE(
       std::string(store->ListJobs({.filter = "x=1"}).status().message()).starts_with("filter: "));

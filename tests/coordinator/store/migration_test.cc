@@ -41,7 +41,7 @@ class MigrationTest : public testing::TestWithParam<Golden> {
     sqlite3* opened = nullptr;
     EXPECT_EQ(sqlite3_open(path_.c_str(), &opened), SQLITE_OK);
     const Connection connection(opened);
-    absl::StatusOr<Statement> query = Statement::Prepare(opened, sql);
+    absl::StatusOr<SqliteStatement> query = SqliteStatement::Prepare(opened, sql);
     EXPECT_TRUE(query.ok()) << query.status();
     const absl::StatusOr<bool> row = query->Step();
     EXPECT_TRUE(row.ok() && *row);

@@ -18,7 +18,7 @@ Connection OpenInMemory() {
 }
 
 std::int64_t QueryInt(sqlite3* connection, const std::string& sql) {
-  absl::StatusOr<Statement> query = Statement::Prepare(connection, sql);
+  absl::StatusOr<SqliteStatement> query = SqliteStatement::Prepare(connection, sql);
   EXPECT_TRUE(query.ok()) << query.status();
   const absl::StatusOr<bool> row = query->Step();
   EXPECT_TRUE(row.ok() && *row);

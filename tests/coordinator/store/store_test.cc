@@ -2,13 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sqlite3.h>
 
 #include <algorithm>
 #include <fstream>
 #include <limits>
 #include <set>
 
+#include "tests/coordinator/store/any_store.h"
 #include "tests/coordinator/store/sample_records.h"
 #include "tests/support/temporary_folder.h"
 
@@ -17,23 +17,9 @@ namespace {
 
 using testing::HasSubstr;
 
-std::unique_ptr<Store> OpenOrDie(const std::string& path) {
-  absl::StatusOr<std::unique_ptr<Store>> store = Store::Open(path);
-  EXPECT_TRUE(store.ok()) << store.status();
-  return *std::move(store);
-}
-
 void Put(Store& store, const job::JobRecord& record) {
   const absl::Status status = store.Write({.jobs = {record}, .rounds = {}});
   ASSERT_TRUE(status.ok()) << status;
-}
-
-// Changes the file from outside, as another version of the program would.
-void RunSql(const std::string& path, const std::string& sql) {
-  sqlite3* connection = nullptr;
-  ASSERT_EQ(sqlite3_open(path.c_str(), &connection), SQLITE_OK);
-  EXPECT_EQ(sqlite3_exec(connection, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
-  sqlite3_close(connection);
 }
 
 TEST(StoreTest, EveryFieldOfAJobComesBack) {
@@ -445,6 +431,7 @@ TEST(StoreTest, LastJobIdIsZeroBeforeTheFirstJob) {
 }
 
 TEST(StoreTest, ASchemaOfANewerProgramIsRefused) {
+  if (OnPostgres()) GTEST_SKIP() << "SharedStoreTest has its own";
   const TemporaryFolder folder;
   OpenOrDie(folder.File("db")).reset();
   RunSql(folder.File("db"), "PRAGMA user_version = 99");
@@ -523,6 +510,7 @@ TEST(StoreTest, AMissingFolderIsNotFound) {
 }
 
 TEST(StoreTest, ASecondStoreOnTheSameFileIsUnavailable) {
+  if (OnPostgres()) GTEST_SKIP() << "SharedStoreTest has its own";
   const TemporaryFolder folder;
   const std::unique_ptr<Store> first = OpenOrDie(folder.File("db"));
 

@@ -1,4 +1,4 @@
-#include "coordinator/store/sqlite_store.h"
+#include "coordinator/store/sql_store.h"
 
 #include <algorithm>
 #include <iterator>
@@ -7,7 +7,6 @@
 
 #include "base/check.h"
 #include "coordinator/codec/record_codec.h"
-#include "coordinator/store/backup.h"
 #include "coordinator/store/integrity.h"
 #include "coordinator/store/job_columns.h"
 #include "coordinator/store/job_query.h"
@@ -28,27 +27,35 @@ constexpr const char* kPutJob =
     "  end_time = ?10, labels = ?11, blobs = ?12, spec = ?13, record = ?14";
 constexpr const char* kForgetRounds = "DELETE FROM rounds WHERE job = ?1 AND round >= ?2";
 constexpr const char* kPutRound =
-    "INSERT OR REPLACE INTO rounds (job, round, record) VALUES (?1, ?2, ?3)";
+    "INSERT INTO rounds (job, round, record) VALUES (?1, ?2, ?3)"
+    "  ON CONFLICT (job, round) DO UPDATE SET record = ?3";
 constexpr const char* kForgetValidations = "DELETE FROM validations WHERE job = ?1 AND rounds > ?2";
 constexpr const char* kPutValidation =
-    "INSERT OR REPLACE INTO validations (job, rounds, record) VALUES (?1, ?2, ?3)";
+    "INSERT INTO validations (job, rounds, record) VALUES (?1, ?2, ?3)"
+    "  ON CONFLICT (job, rounds) DO UPDATE SET record = ?3";
 constexpr const char* kValidationCount = "SELECT count(*) FROM validations WHERE job = ?1";
 constexpr const char* kHalveValidations =
     "DELETE FROM validations WHERE job = ?1 AND rounds IN (SELECT rounds FROM ("
     "  SELECT rounds, row_number() OVER (ORDER BY rounds DESC) AS place FROM validations"
-    "  WHERE job = ?1) WHERE place % 2 = 0)";
+    "  WHERE job = ?1) AS placed WHERE place % 2 = 0)";
 constexpr const char* kValidations =
     "SELECT record FROM validations WHERE job = ?1"
     "  AND ?1 NOT IN (SELECT job FROM forgotten) ORDER BY rounds";
 constexpr const char* kPutDecision =
-    "INSERT OR REPLACE INTO decisions (job, plan_version, axis, record) VALUES (?1, ?2, ?3, ?4)";
-constexpr const char* kPutNode = "INSERT OR REPLACE INTO nodes (name, record) VALUES (?1, ?2)";
+    "INSERT INTO decisions (job, plan_version, axis, record) VALUES (?1, ?2, ?3, ?4)"
+    "  ON CONFLICT (job, plan_version, axis) DO UPDATE SET record = ?4";
+constexpr const char* kPutNode =
+    "INSERT INTO nodes (name, record) VALUES (?1, ?2)"
+    "  ON CONFLICT (name) DO UPDATE SET record = ?2";
 constexpr const char* kDropNode = "DELETE FROM nodes WHERE name = ?1";
-constexpr const char* kPutMemory = "INSERT OR REPLACE INTO memories (job, memory) VALUES (?1, ?2)";
+constexpr const char* kPutMemory =
+    "INSERT INTO memories (job, memory) VALUES (?1, ?2)"
+    "  ON CONFLICT (job) DO UPDATE SET memory = ?2";
 constexpr const char* kDropMemory = "DELETE FROM memories WHERE job = ?1";
 constexpr const char* kMemories = "SELECT job, memory FROM memories ORDER BY job";
 constexpr const char* kPutPrior =
-    "INSERT OR REPLACE INTO priors (key, number, prior) VALUES (?1, ?2, ?3)";
+    "INSERT INTO priors (key, number, prior) VALUES (?1, ?2, ?3)"
+    "  ON CONFLICT (key) DO UPDATE SET number = ?2, prior = ?3";
 constexpr const char* kDropPrior = "DELETE FROM priors WHERE key = ?1";
 constexpr const char* kPriors = "SELECT key, number, prior FROM priors ORDER BY key";
 constexpr const char* kJobById = "SELECT spec, record, id, name FROM jobs WHERE id = ?1";
@@ -76,30 +83,32 @@ constexpr const char* kRoundLast =
     "SELECT record FROM rounds WHERE job = ?1 ORDER BY round DESC LIMIT 1";
 // Counts no further than ?3: the question is only whether there are so many.
 constexpr const char* kRoundCount =
-    "SELECT count(*) FROM (SELECT 1 FROM rounds WHERE job = ?1 AND round >= ?2 LIMIT ?3)";
+    "SELECT count(*) FROM (SELECT 1 FROM rounds WHERE job = ?1 AND round >= ?2 LIMIT ?3) AS "
+    "counted";
 // Ids are given once: `meta` knows the highest of those that were deleted.
 constexpr const char* kLastId =
-    "SELECT max(value, (SELECT ifnull(max(id), 0) FROM jobs)) FROM meta WHERE key = 'last_job_id'";
+    "SELECT max(value, (SELECT coalesce(max(id), 0) FROM jobs)) FROM meta WHERE key = "
+    "'last_job_id'";
 constexpr const char* kNumbers =
     "SELECT stem, max(number) FROM"
-    "  (SELECT stem, number FROM numbered UNION ALL SELECT stem, number FROM names) GROUP BY stem";
+    "  (SELECT stem, number FROM numbered UNION ALL SELECT stem, number FROM names) AS given"
+    "  GROUP BY stem";
 constexpr const char* kNumbersFrom = "SELECT value FROM meta WHERE key = 'names_from'";
-// All of it is done in the statement's first step.
-constexpr const char* kBeginEpoch =
-    "INSERT INTO meta VALUES ('epoch', ?1 + 1)"
-    "  ON CONFLICT (key) DO UPDATE SET value = max(value, ?1) + 1 RETURNING value";
 constexpr const char* kRetentionTime = "SELECT value FROM meta WHERE key = 'retention_time'";
 constexpr const char* kKeepRetentionTime =
-    "INSERT OR REPLACE INTO meta VALUES ('retention_time', ?1)";
-constexpr const char* kNewestUpdate = "SELECT ifnull(max(update_time), 0) FROM jobs";
+    "INSERT INTO meta (key, value) VALUES ('retention_time', ?1)"
+    "  ON CONFLICT (key) DO UPDATE SET value = ?1";
+constexpr const char* kNewestUpdate = "SELECT coalesce(max(update_time), 0) FROM jobs";
 constexpr const char* kNodes = "SELECT record, name FROM nodes ORDER BY name";
 constexpr const char* kBlobsBehind =
     "SELECT id, blobs FROM jobs WHERE id > ?1"
     "  UNION ALL SELECT id, blobs FROM set_aside WHERE id > ?1 ORDER BY id LIMIT ?2";
 // Ids are given once: see kLastId.
 constexpr const char* kKeepAside =
-    "INSERT OR REPLACE INTO set_aside (id, name, reason, blobs, spec, record) "
-    "SELECT id, name, ?2, blobs, spec, record FROM jobs WHERE id = ?1";
+    "INSERT INTO set_aside (id, name, reason, blobs, spec, record) "
+    "SELECT id, name, ?2, blobs, spec, record FROM jobs WHERE id = ?1 "
+    "ON CONFLICT (id) DO UPDATE SET name = excluded.name, reason = ?2, blobs = excluded.blobs,"
+    "  spec = excluded.spec, record = excluded.record";
 constexpr const char* kKeepId = "UPDATE meta SET value = max(value, ?1) WHERE key = 'last_job_id'";
 constexpr const char* kDropJob = "DELETE FROM jobs WHERE id = ?1";
 constexpr const char* kRecordWithOtherBlobs =
@@ -146,7 +155,7 @@ Page<T> PageOf(std::vector<T> items, int page_size, const Token& token_after) {
 
 }  // namespace
 
-absl::Status SqliteStore::Write(const job::WriteBatch& batch) {
+absl::Status SqlStore::Write(const job::WriteBatch& batch) {
   superseding_.clear();
   const absl::Status status = statements_.Transact([&] { return PutAll(batch); });
   if (!status.ok()) return status;
@@ -159,7 +168,7 @@ absl::Status SqliteStore::Write(const job::WriteBatch& batch) {
   return absl::OkStatus();
 }
 
-absl::Status SqliteStore::PutAll(const job::WriteBatch& batch) {
+absl::Status SqlStore::PutAll(const job::WriteBatch& batch) {
   for (const job::JobRecord& record : batch.jobs) {
     const absl::Status status = PutJob(record);
     if (!status.ok()) return status;
@@ -201,13 +210,13 @@ absl::Status SqliteStore::PutAll(const job::WriteBatch& batch) {
   return absl::OkStatus();
 }
 
-absl::Status SqliteStore::PutNode(const job::NodeRecord& record) {
+absl::Status SqlStore::PutNode(const job::NodeRecord& record) {
   // Only marks are kept: what else is known of a node comes from its agent.
   if (!record.cordoned && !record.draining) return statements_.Run(kDropNode, record.name);
   return statements_.Run(kPutNode, record.name, Blob{codec::EncodeNode(record)});
 }
 
-absl::Status SqliteStore::PutValidation(const job::ValidationRecord& record) {
+absl::Status SqlStore::PutValidation(const job::ValidationRecord& record) {
   const std::int64_t job = Signed(record.job.value);
   const absl::Status status = statements_.Run(kPutValidation, job, Signed(record.rounds),
                                               Blob{codec::EncodeValidation(record)});
@@ -217,18 +226,18 @@ absl::Status SqliteStore::PutValidation(const job::ValidationRecord& record) {
   return *count <= kValidationsMax ? absl::OkStatus() : statements_.Run(kHalveValidations, job);
 }
 
-absl::Status SqliteStore::PutMemory(const job::MemoryRecord& record) {
+absl::Status SqlStore::PutMemory(const job::MemoryRecord& record) {
   const std::int64_t job = Signed(record.job.value);
   if (record.memory.empty()) return statements_.Run(kDropMemory, job);
   return statements_.Run(kPutMemory, job, Blob{record.memory});
 }
 
-absl::Status SqliteStore::PutPrior(const job::PriorRecord& record) {
+absl::Status SqlStore::PutPrior(const job::PriorRecord& record) {
   if (record.prior.empty()) return statements_.Run(kDropPrior, record.key);
   return statements_.Run(kPutPrior, record.key, Signed(record.number), Blob{record.prior});
 }
 
-absl::Status SqliteStore::PutJob(const job::JobRecord& record) {
+absl::Status SqlStore::PutJob(const job::JobRecord& record) {
   std::string blobs;
   for (const std::string& hash : BlobsOf(record)) blobs += hash;
   // One that trains has none yet, and is written often; one that is over may have dropped its own.
@@ -249,7 +258,7 @@ absl::Status SqliteStore::PutJob(const job::JobRecord& record) {
 }
 
 // `blobs`: of the record. A record of before that cannot be read names nothing that could go.
-absl::Status SqliteStore::NoteSuperseded(const job::JobRecord& record, const std::string& blobs) {
+absl::Status SqlStore::NoteSuperseded(const job::JobRecord& record, const std::string& blobs) {
   const absl::StatusOr<Statement*> query =
       statements_.Bind(kRecordWithOtherBlobs, Signed(record.id.value), blobs);
   if (!query.ok()) return query.status();
@@ -265,8 +274,8 @@ absl::Status SqliteStore::NoteSuperseded(const job::JobRecord& record, const std
   });
 }
 
-absl::StatusOr<job::JobRecord> SqliteStore::FindOne(const char* sql, const std::string& key,
-                                                    const std::string& what) {
+absl::StatusOr<job::JobRecord> SqlStore::FindOne(const char* sql, const std::string& key,
+                                                 const std::string& what) {
   const std::size_t before = set_aside_.size();
   auto found = ReadReadable(statements_.Bind(sql, key));
   if (!found.ok()) return found.status();
@@ -278,7 +287,7 @@ absl::StatusOr<job::JobRecord> SqliteStore::FindOne(const char* sql, const std::
                              "': it was set aside: " + set_aside_.back().reason);
 }
 
-absl::StatusOr<std::vector<job::JobRecord>> SqliteStore::ReadReadable(
+absl::StatusOr<std::vector<job::JobRecord>> SqlStore::ReadReadable(
     const absl::StatusOr<Statement*>& query) {
   if (!query.ok()) return query.status();
   std::vector<job::JobRecord> readable;
@@ -301,7 +310,7 @@ absl::StatusOr<std::vector<job::JobRecord>> SqliteStore::ReadReadable(
   return readable;
 }
 
-absl::Status SqliteStore::SetAside(SetAsideJob job) {
+absl::Status SqlStore::SetAside(SetAsideJob job) {
   const std::int64_t id = Signed(job.id.value);
   const absl::Status status = statements_.Transact([&] {
     absl::Status kept = statements_.Run(kKeepAside, id, job.reason);
@@ -313,15 +322,15 @@ absl::Status SqliteStore::SetAside(SetAsideJob job) {
   return status;
 }
 
-absl::StatusOr<job::JobRecord> SqliteStore::FindJob(const std::string& name) {
+absl::StatusOr<job::JobRecord> SqlStore::FindJob(const std::string& name) {
   return FindOne(kJobByName, name, "job");
 }
 
-absl::StatusOr<job::JobRecord> SqliteStore::FindJobByRequest(const std::string& request_id) {
+absl::StatusOr<job::JobRecord> SqlStore::FindJobByRequest(const std::string& request_id) {
   return FindOne(kJobByRequest, request_id, "request");
 }
 
-absl::StatusOr<std::vector<job::JobRecord>> SqliteStore::ReadJobs(
+absl::StatusOr<std::vector<job::JobRecord>> SqlStore::ReadJobs(
     const std::vector<std::int64_t>& ids) {
   std::vector<job::JobRecord> jobs;
   for (const std::int64_t id : ids) {
@@ -332,7 +341,7 @@ absl::StatusOr<std::vector<job::JobRecord>> SqliteStore::ReadJobs(
   return jobs;
 }
 
-absl::StatusOr<Page<job::JobRecord>> SqliteStore::ListJobs(const JobQuery& query) {
+absl::StatusOr<Page<job::JobRecord>> SqlStore::ListJobs(const JobQuery& query) {
   TACTUS_CHECK(query.page_size > 0);
   auto conditions = ParseJobFilter(query.filter);
   if (!conditions.ok()) return conditions.status();
@@ -349,9 +358,9 @@ absl::StatusOr<Page<job::JobRecord>> SqliteStore::ListJobs(const JobQuery& query
     if (!after.ok()) return after.status();
     selection.after = *std::move(after);
   }
-  absl::StatusOr<Statement> select = SelectJobIds(connection_.get(), selection);
+  const absl::StatusOr<std::unique_ptr<Statement>> select = SelectJobIds(*database_, selection);
   if (!select.ok()) return select.status();
-  const auto ids = ReadAll(&*select, [](const Statement& row) {
+  const auto ids = ReadAll(select->get(), [](const Statement& row) {
     return absl::StatusOr<std::int64_t>(row.ColumnInt(0));
   });
   if (!ids.ok()) return ids.status();
@@ -364,18 +373,18 @@ absl::StatusOr<Page<job::JobRecord>> SqliteStore::ListJobs(const JobQuery& query
   });
 }
 
-absl::StatusOr<std::vector<job::JobRecord>> SqliteStore::UnfinishedJobs() {
+absl::StatusOr<std::vector<job::JobRecord>> SqlStore::UnfinishedJobs() {
   return ReadReadable(statements_.Bind(kUnfinished));
 }
 
-absl::StatusOr<std::vector<job::MemoryRecord>> SqliteStore::Memories() {
+absl::StatusOr<std::vector<job::MemoryRecord>> SqlStore::Memories() {
   return ReadAll(statements_.Bind(kMemories), [](const Statement& row) {
     return absl::StatusOr<job::MemoryRecord>(
         {.job = JobId{static_cast<std::uint64_t>(row.ColumnInt(0))}, .memory = row.ColumnBytes(1)});
   });
 }
 
-absl::StatusOr<std::vector<job::PriorRecord>> SqliteStore::Priors() {
+absl::StatusOr<std::vector<job::PriorRecord>> SqlStore::Priors() {
   return ReadAll(statements_.Bind(kPriors), [](const Statement& row) {
     return absl::StatusOr<job::PriorRecord>({.key = row.ColumnBytes(0),
                                              .number = static_cast<std::uint64_t>(row.ColumnInt(1)),
@@ -384,7 +393,7 @@ absl::StatusOr<std::vector<job::PriorRecord>> SqliteStore::Priors() {
 }
 
 template <typename Decode, typename Place>
-auto SqliteStore::ListHistory(const HistoryPage& asked, const Decode& decode, const Place& place)
+auto SqlStore::ListHistory(const HistoryPage& asked, const Decode& decode, const Place& place)
     -> absl::StatusOr<Page<typename decltype(decode(""))::value_type>> {
   TACTUS_CHECK(asked.page_size > 0);
   const std::string name = asked.query + "\n" + std::to_string(asked.job.value);
@@ -404,9 +413,9 @@ auto SqliteStore::ListHistory(const HistoryPage& asked, const Decode& decode, co
                 [&](const auto& last) { return EncodePageToken(listing, place(last)); });
 }
 
-absl::StatusOr<Page<job::RoundRecord>> SqliteStore::ListRounds(JobId job, int page_size,
-                                                               const std::string& page_token,
-                                                               std::uint64_t first_round) {
+absl::StatusOr<Page<job::RoundRecord>> SqlStore::ListRounds(JobId job, int page_size,
+                                                            const std::string& page_token,
+                                                            std::uint64_t first_round) {
   const std::int64_t above = Signed(std::min(first_round, kNumberMax)) - 1;
   return ListHistory({kRoundsAbove, "rounds", job, page_size, page_token, above},
                      codec::DecodeRound, [](const job::RoundRecord& last) {
@@ -414,8 +423,8 @@ absl::StatusOr<Page<job::RoundRecord>> SqliteStore::ListRounds(JobId job, int pa
                      });
 }
 
-absl::StatusOr<Page<job::DecisionRecord>> SqliteStore::ListDecisions(
-    JobId job, int page_size, const std::string& page_token) {
+absl::StatusOr<Page<job::DecisionRecord>> SqlStore::ListDecisions(JobId job, int page_size,
+                                                                  const std::string& page_token) {
   return ListHistory({kDecisionsAbove, "decisions", job, page_size, page_token},
                      codec::DecodeDecision, [](const job::DecisionRecord& last) {
                        return PagePosition{.number = Signed(last.decision.plan_version),
@@ -424,8 +433,8 @@ absl::StatusOr<Page<job::DecisionRecord>> SqliteStore::ListDecisions(
                      });
 }
 
-absl::StatusOr<job::DecisionRecord> SqliteStore::FindDecision(JobId job,
-                                                              const policies::DecisionKey& key) {
+absl::StatusOr<job::DecisionRecord> SqlStore::FindDecision(JobId job,
+                                                           const policies::DecisionKey& key) {
   auto found = DecodeAll(
       statements_.Bind(kDecision, Signed(job.value), Signed(std::min(key.plan_version, kNumberMax)),
                        static_cast<std::int64_t>(key.axis)),
@@ -435,8 +444,7 @@ absl::StatusOr<job::DecisionRecord> SqliteStore::FindDecision(JobId job,
   return std::move(found->front());
 }
 
-absl::StatusOr<std::vector<job::DecisionRecord>> SqliteStore::NewestDecisions(JobId job,
-                                                                              int count) {
+absl::StatusOr<std::vector<job::DecisionRecord>> SqlStore::NewestDecisions(JobId job, int count) {
   TACTUS_CHECK(count > 0);
   auto newest =
       DecodeAll(statements_.Bind(kDecisionsNewest, Signed(job.value), std::int64_t{count}),
@@ -445,8 +453,8 @@ absl::StatusOr<std::vector<job::DecisionRecord>> SqliteStore::NewestDecisions(Jo
   return newest;
 }
 
-absl::StatusOr<std::vector<job::RoundRecord>> SqliteStore::SampleRounds(JobId job, int points_max,
-                                                                        std::uint64_t first_round) {
+absl::StatusOr<std::vector<job::RoundRecord>> SqlStore::SampleRounds(JobId job, int points_max,
+                                                                     std::uint64_t first_round) {
   TACTUS_CHECK(points_max >= 2);
   const std::int64_t id = Signed(job.value);
   const std::int64_t all = points_max;
@@ -477,17 +485,17 @@ absl::StatusOr<std::vector<job::RoundRecord>> SqliteStore::SampleRounds(JobId jo
   return points;
 }
 
-absl::StatusOr<std::vector<job::ValidationRecord>> SqliteStore::ListValidations(JobId job) {
+absl::StatusOr<std::vector<job::ValidationRecord>> SqlStore::ListValidations(JobId job) {
   return DecodeAll(statements_.Bind(kValidations, Signed(job.value)), codec::DecodeValidation);
 }
 
-absl::StatusOr<std::uint64_t> SqliteStore::LastJobId() {
+absl::StatusOr<std::uint64_t> SqlStore::LastJobId() {
   const absl::StatusOr<std::int64_t> last = statements_.Number(kLastId, 0);
   if (!last.ok()) return last.status();
   return static_cast<std::uint64_t>(*last);
 }
 
-absl::StatusOr<JobNumbers::Given> SqliteStore::Numbers() {
+absl::StatusOr<JobNumbers::Given> SqlStore::Numbers() {
   const absl::StatusOr<std::int64_t> floor = statements_.Number(kNumbersFrom, 0);
   if (!floor.ok()) return floor.status();
   const absl::StatusOr<Statement*> query = statements_.Bind(kNumbers);
@@ -501,15 +509,13 @@ absl::StatusOr<JobNumbers::Given> SqliteStore::Numbers() {
   return given;
 }
 
-absl::StatusOr<protocol::CoordinatorIdentity> SqliteStore::BeginEpoch(std::uint64_t at_least) {
-  const absl::StatusOr<std::int64_t> epoch =
-      statements_.Number(kBeginEpoch, 0, static_cast<std::int64_t>(at_least));
+absl::StatusOr<protocol::CoordinatorIdentity> SqlStore::BeginEpoch(std::uint64_t at_least) {
+  const absl::StatusOr<std::uint64_t> epoch = database_->BeginEpoch(at_least);
   if (!epoch.ok()) return epoch.status();
-  return protocol::CoordinatorIdentity{.server = server_id_,
-                                       .epoch = static_cast<std::uint64_t>(*epoch)};
+  return protocol::CoordinatorIdentity{.server = server_id_, .epoch = *epoch};
 }
 
-absl::StatusOr<std::vector<job::NodeRecord>> SqliteStore::Nodes() {
+absl::StatusOr<std::vector<job::NodeRecord>> SqlStore::Nodes() {
   return ReadAll(statements_.Bind(kNodes), [](const Statement& row) {
     absl::StatusOr<job::NodeRecord> node = codec::DecodeNode(row.ColumnBytes(0));
     // Whatever was said of it: nothing new starts there until it is said again.
@@ -518,9 +524,9 @@ absl::StatusOr<std::vector<job::NodeRecord>> SqliteStore::Nodes() {
   });
 }
 
-absl::Status SqliteStore::DeleteJob(JobId job) { return pruner_.Delete(Signed(job.value)); }
+absl::Status SqlStore::DeleteJob(JobId job) { return pruner_.Delete(Signed(job.value)); }
 
-absl::StatusOr<NamedBlobs> SqliteStore::BlobsInUse(JobId after, int jobs_max) {
+absl::StatusOr<NamedBlobs> SqlStore::BlobsInUse(JobId after, int jobs_max) {
   TACTUS_CHECK(jobs_max > 0);
   NamedBlobs named;
   int jobs = 0;
@@ -543,30 +549,30 @@ absl::StatusOr<NamedBlobs> SqliteStore::BlobsInUse(JobId after, int jobs_max) {
   return named;
 }
 
-std::vector<std::string> SqliteStore::TakeSuperseded() { return std::exchange(superseded_, {}); }
+std::vector<std::string> SqlStore::TakeSuperseded() { return std::exchange(superseded_, {}); }
 
-std::vector<SetAsideJob> SqliteStore::TakeSetAside() { return std::exchange(set_aside_, {}); }
+std::vector<SetAsideJob> SqlStore::TakeSetAside() { return std::exchange(set_aside_, {}); }
 
-absl::StatusOr<job::WallTime> SqliteStore::RetentionTime() {
+absl::StatusOr<job::WallTime> SqlStore::RetentionTime() {
   const absl::StatusOr<std::int64_t> kept = statements_.Number(kRetentionTime, 0);
   if (!kept.ok() || *kept != 0) return kept;
   return statements_.Number(kNewestUpdate, 0);
 }
 
-absl::Status SqliteStore::KeepRetentionTime(job::WallTime time) {
-  return statements_.Run(kKeepRetentionTime, time);
+absl::Status SqlStore::KeepRetentionTime(job::WallTime time) {
+  return statements_.Transact([&] { return statements_.Run(kKeepRetentionTime, time); });
 }
 
-absl::StatusOr<bool> SqliteStore::Prune(const Retention& retention, job::WallTime now,
-                                        std::vector<GoneJob>& gone) {
+absl::StatusOr<bool> SqlStore::Prune(const Retention& retention, job::WallTime now,
+                                     std::vector<GoneJob>& gone) {
   return pruner_.Piece(retention, now, gone);
 }
 
-absl::StatusOr<std::unique_ptr<StoreCopy>> SqliteStore::BeginCopy(const std::string& path) {
-  return store::BeginCopy(connection_.get(), path);
+absl::StatusOr<std::unique_ptr<StoreCopy>> SqlStore::BeginCopy(const std::string& path) {
+  return database_->BeginCopy(path);
 }
 
-absl::StatusOr<std::vector<std::string>> SqliteStore::CheckIntegrity() {
+absl::StatusOr<std::vector<std::string>> SqlStore::CheckIntegrity() {
   return FindProblems(statements_);
 }
 

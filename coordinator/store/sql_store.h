@@ -1,4 +1,4 @@
-// The store over one SQLite connection.
+// The store over one database, whichever it is.
 
 #pragma once
 
@@ -8,19 +8,19 @@
 #include <utility>
 #include <vector>
 
+#include "coordinator/store/database.h"
 #include "coordinator/store/retention.h"
-#include "coordinator/store/sqlite_connection.h"
 #include "coordinator/store/statements.h"
 #include "coordinator/store/store.h"
 
 namespace tactus::store {
 
-class SqliteStore final : public Store {
+class SqlStore final : public Store {
  public:
-  // A connection that was brought up to date, with AddSqlFunctions.
+  // A database with the tables as they are now.
   //   server_id  the database's, for page tokens
-  SqliteStore(Connection connection, std::string server_id)
-      : connection_(std::move(connection)), server_id_(std::move(server_id)) {}
+  SqlStore(std::unique_ptr<Database> database, std::string server_id)
+      : database_(std::move(database)), server_id_(std::move(server_id)) {}
 
   absl::Status Write(const job::WriteBatch& batch) override;
   absl::StatusOr<job::JobRecord> FindJob(const std::string& name) override;
@@ -44,6 +44,7 @@ class SqliteStore final : public Store {
   absl::StatusOr<JobNumbers::Given> Numbers() override;
   absl::StatusOr<protocol::CoordinatorIdentity> BeginEpoch(std::uint64_t at_least) override;
   absl::StatusOr<std::vector<job::NodeRecord>> Nodes() override;
+  bool Leads() const override { return database_->Leads(); }
   absl::Status DeleteJob(JobId job) override;
   absl::StatusOr<NamedBlobs> BlobsInUse(JobId after, int jobs_max) override;
   std::vector<std::string> TakeSuperseded() override;
@@ -82,9 +83,9 @@ class SqliteStore final : public Store {
   auto ListHistory(const HistoryPage& asked, const Decode& decode, const Place& place)
       -> absl::StatusOr<Page<typename decltype(decode(""))::value_type>>;
 
-  const Connection connection_;  // outlives the statements
+  const std::unique_ptr<Database> database_;  // outlives the statements
   const std::string server_id_;
-  Statements statements_{connection_.get()};
+  Statements statements_{*database_};
   HistoryPruner pruner_{statements_};
   std::vector<std::string> superseding_;  // of the write that runs
   std::vector<std::string> superseded_;   // of those that succeeded; see TakeSuperseded

@@ -1,0 +1,26 @@
+// What a coordinator's gRPC server has whether it leads or stands by: its services' names for the
+// health checks, and connections that are handed to it.
+
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <memory>
+
+namespace tactus::service {
+
+// How long a peer that does not answer is waited for, in milliseconds.
+inline constexpr int kKeepaliveTimeoutMs = 20'000;
+
+// What grpc.health.v1 says of all of the coordinator's services.
+void SetServing(grpc::Server& server, bool serving);
+
+// Has the server take connections that HandOver hands to the answer.
+std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> TakeConnections(
+    grpc::ServerBuilder& builder, const std::shared_ptr<grpc::ServerCredentials>& credentials);
+
+void HandOver(boost::asio::ip::tcp::socket connection,
+              grpc::experimental::ExternalConnectionAcceptor& acceptor);
+
+}  // namespace tactus::service

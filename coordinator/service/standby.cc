@@ -1,0 +1,127 @@
+#include "coordinator/service/standby.h"
+
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "coordinator/service/serving.h"
+#include "identity/credentials.h"
+#include "runtime/control_thread.h"
+#include "runtime/listener.h"
+#include "runtime/process.h"
+#include "runtime/status.h"
+
+namespace tactus::service {
+namespace {
+
+constexpr auto kGrace = std::chrono::milliseconds(100);
+
+// Ends a call with the status that it was made with.
+class Refusal final : public grpc::ServerGenericBidiReactor {
+ public:
+  explicit Refusal(const grpc::Status& status) { Finish(status); }
+  void OnDone() override { delete this; }
+};
+
+// Any call to any method.
+class Refusing final : public grpc::CallbackGenericService {
+ public:
+  Refusing() { Set(""); }
+
+  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override {
+    return new Refusal(*status_.load());  // deletes itself: it is gRPC's until the call is over
+  }
+
+  // Any thread.
+  void Set(const std::string& leader) {
+    const std::string who = leader.empty() ? "nobody leads yet" : leader + " leads";
+    const absl::Status refused =
+        runtime::WithReason(absl::UnavailableError("coordinator: stands by; " + who),
+                            {.reason = "NOT_LEADING", .metadata = {{"leader", leader}}});
+    status_.store(std::make_shared<const grpc::Status>(runtime::ToGrpc(refused)));
+  }
+
+ private:
+  // Shared with the calls that are just being refused.
+  std::atomic<std::shared_ptr<const grpc::Status>> status_;
+};
+
+class StandbyImpl final : public Standby {
+ public:
+  StandbyImpl(runtime::LockFile lock, std::shared_ptr<grpc::ServerCredentials> credentials)
+      : lock_(std::move(lock)), credentials_(std::move(credentials)) {}
+
+  ~StandbyImpl() override {
+    if (listener_ != nullptr) door_.RunAndWait([this] { listener_->Stop(); });
+    door_.Stop();
+    if (server_ != nullptr) {
+      server_->Shutdown(std::chrono::system_clock::now() + kGrace);
+      server_->Wait();
+    }
+  }
+
+  absl::Status Serve(const ServerOptions& options);
+
+  const std::string& address() const override { return listener_->address(); }
+  void SetLeader(const std::string& address) override { refusing_.Set(address); }
+
+ private:
+  const runtime::LockFile lock_;
+  const std::shared_ptr<grpc::ServerCredentials> credentials_;
+  runtime::ControlThread door_;
+  Refusing refusing_;
+  std::unique_ptr<runtime::Listener> listener_;  // null: not yet, as the next two
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+absl::Status StandbyImpl::Serve(const ServerOptions& options) {
+  auto listener = runtime::Listener::Open(door_, options.listen);
+  if (!listener.ok()) {
+    return {listener.status().code(), "listen: " + std::string(listener.status().message())};
+  }
+  listener_ = *std::move(listener);
+  const bool plain = options.security.tls_dir.empty() && !options.security.insecure;
+  if (plain && !listener_->loopback()) return identity::Exposed("listen", options.listen);
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::ServerBuilder builder;
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
+  connections_ = TakeConnections(builder, credentials_);
+  builder.RegisterCallbackGenericService(&refusing_);
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr) return absl::InternalError("listen: the server cannot be started");
+  SetServing(*server_, false);
+  door_.RunAndWait([this] {
+    listener_->Start([this](boost::asio::ip::tcp::socket connection) {
+      HandOver(std::move(connection), *connections_);
+    });
+  });
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Standby>> Standby::Open(const ServerOptions& options) {
+  std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
+  if (!options.security.tls_dir.empty()) {
+    auto made = identity::MakeServerCredentials(options.security.tls_dir);
+    if (!made.ok()) return absl::InvalidArgumentError(std::string(made.status().message()));
+    credentials = *std::move(made);
+  }
+  absl::Status status = runtime::MakeWritableFolder(options.state_dir);
+  if (!status.ok()) return status;
+  absl::StatusOr<runtime::LockFile> lock = runtime::LockFile::Acquire(options.state_dir + "/lock");
+  if (!lock.ok()) return lock.status();
+  auto standby = std::make_unique<StandbyImpl>(*std::move(lock), std::move(credentials));
+  status = standby->Serve(options);
+  if (!status.ok()) return status;
+  return standby;
+}
+
+}  // namespace tactus::service

@@ -1,0 +1,91 @@
+// PostgreSQL's client library with owners and statuses: the only place that calls its C interface.
+
+#pragma once
+
+#include <libpq-fe.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/time.h"
+
+namespace tactus::store {
+
+struct FinishConnection {
+  void operator()(PGconn* connection) const { PQfinish(connection); }
+};
+using PostgresConnection = std::unique_ptr<PGconn, FinishConnection>;
+
+struct ClearResult {
+  void operator()(PGresult* result) const { PQclear(result); }
+};
+using PostgresResult = std::unique_ptr<PGresult, ClearResult>;
+
+// The code for a SQLSTATE; Unavailable for an empty one, with which a connection breaks.
+absl::StatusCode CodeOfSqlState(std::string_view state);
+
+// Where a database is, for people: "postgresql://HOST:PORT/NAME", without whatever is secret.
+// Errors: InvalidArgument, the address cannot be read.
+absl::StatusOr<std::string> PostgresName(const std::string& address);
+
+// How a connection is made.
+struct PostgresDial {
+  std::string address{};      // postgresql://..., as libpq has it; what it says is followed
+  std::string application{};  // what the server calls the connection
+  // A peer that does not answer at all is given up after so long, 1 s or more.
+  Duration silence = Seconds(5);
+};
+
+// Errors: Unavailable, nobody answers, or the server starts or stops; PermissionDenied; NotFound,
+// no such database; InvalidArgument, the address cannot be read.
+absl::StatusOr<PostgresConnection> DialPostgres(const PostgresDial& dial);
+
+// Runs statements without parameters; the result is that of the last. Rows come as text.
+// Errors: CodeOfSqlState's, with the server's words in one line.
+absl::StatusOr<PostgresResult> RunText(PGconn* connection, const std::string& sql);
+
+// Parameters of a statement, and what they are.
+class PostgresParameters {
+ public:
+  // Parameters count from 1.
+  void SetInt(int parameter, std::int64_t value);
+  void SetText(int parameter, std::string value);
+  void SetBlob(int parameter, std::string value);
+  void Clear() { bytes_.clear(); }
+
+  int count() const { return static_cast<int>(bytes_.size()); }
+  const Oid* types() const { return types_.data(); }
+  std::vector<const char*> values() const;
+  std::vector<int> lengths() const;
+  std::vector<int> formats() const { return std::vector<int>(bytes_.size(), 1); }
+
+ private:
+  void Set(int parameter, Oid type, std::string value);
+
+  std::vector<std::string> bytes_;
+  std::vector<Oid> types_;
+};
+
+// The same with parameters, at once or by the name under which PreparePostgres knows it. Rows come
+// as bytes.
+absl::StatusOr<PostgresResult> RunOnce(PGconn* connection, const std::string& sql,
+                                       const PostgresParameters& parameters);
+absl::StatusOr<PostgresResult> RunPrepared(PGconn* connection, const std::string& name,
+                                           const PostgresParameters& parameters);
+absl::Status PreparePostgres(PGconn* connection, const std::string& name, const std::string& sql,
+                             const PostgresParameters& parameters);
+
+// Of a row that came as bytes; a NULL is 0, and empty.
+std::int64_t IntAt(const PGresult* result, int row, int column);
+std::string BytesAt(const PGresult* result, int row, int column);
+
+// Of a row that came as text.
+std::string TextAt(const PGresult* result, int row, int column);
+std::int64_t RowsChanged(PGresult* result);
+
+}  // namespace tactus::store

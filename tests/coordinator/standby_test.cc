@@ -1,0 +1,89 @@
+// A coordinator that stands by, and callers that know several.
+
+#include "coordinator/service/standby.h"
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+
+#include "coordinator/service/server.h"
+#include "identity/dial.h"
+#include "runtime/status.h"
+#include "tactus/v1/jobs.grpc.pb.h"
+#include "tests/support/temporary_folder.h"
+
+namespace tactus::service {
+namespace {
+
+class StandbyTest : public testing::Test {
+ protected:
+  ServerOptions Options(const std::string& state, const std::string& listen = "127.0.0.1:0") const {
+    return {.listen = listen, .state_dir = folder_.File(state), .metrics_listen = "off"};
+  }
+
+  static std::unique_ptr<v1::Jobs::Stub> Dial(const std::string& addresses) {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 200);
+    return v1::Jobs::NewStub(identity::Dial(
+        {.addresses = addresses, .service = "tactus.v1.Jobs", .credentials = nullptr}, arguments));
+  }
+
+  static absl::Status List(v1::Jobs::Stub& jobs, bool wait) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    context.set_wait_for_ready(wait);
+    v1::ListJobsResponse response;
+    return runtime::FromGrpc(jobs.ListJobs(&context, v1::ListJobsRequest(), &response));
+  }
+
+  const TemporaryFolder folder_;
+};
+
+TEST_F(StandbyTest, EveryCallIsToldWhoLeads) {
+  const auto standby = Standby::Open(Options("a"));
+  ASSERT_TRUE(standby.ok()) << standby.status();
+  const auto jobs = Dial((*standby)->address());
+
+  absl::Status status = List(*jobs, true);
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_EQ(status.message(), "coordinator: stands by; nobody leads yet");
+
+  (*standby)->SetLeader("b:7070");
+  status = List(*jobs, true);
+  EXPECT_EQ(status.message(), "coordinator: stands by; b:7070 leads");
+  EXPECT_EQ(runtime::ReasonOf(status).reason, "NOT_LEADING");
+  EXPECT_EQ(runtime::ReasonOf(status).metadata.at("leader"), "b:7070");
+}
+
+TEST_F(StandbyTest, ItHoldsItsFolderAndItsAddress) {
+  const auto standby = Standby::Open(Options("a"));
+  ASSERT_TRUE(standby.ok()) << standby.status();
+
+  EXPECT_TRUE(absl::IsUnavailable(Standby::Open(Options("a")).status()));
+  EXPECT_TRUE(absl::IsUnavailable(Standby::Open(Options("b", (*standby)->address())).status()));
+}
+
+TEST_F(StandbyTest, CallsOfWhoKnowsSeveralGoToTheOneThatServes) {
+  auto standby = Standby::Open(Options("a"));
+  ASSERT_TRUE(standby.ok()) << standby.status();
+  auto server = Server::Open(Options("b"));
+  ASSERT_TRUE(server.ok()) << server.status();
+  const std::string first = (*standby)->address();
+  const auto jobs = Dial(first + "," + (*server)->address());
+
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(List(*jobs, true).ok());
+
+  (*server)->Shutdown();
+  EXPECT_TRUE(absl::IsUnavailable(List(*jobs, false)));
+  standby->reset();
+  const auto successor = Server::Open(Options("a", first));
+  ASSERT_TRUE(successor.ok()) << successor.status();
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(List(*jobs, true).ok());
+}
+
+}  // namespace
+}  // namespace tactus::service
