@@ -30,6 +30,7 @@ class UploadBlobCall final : public ReceivingCall<v1::UploadBlobRequest> {
 
   // What is there already takes none.
   absl::Status MakeRoom(const v1::UploadBlobRequest& first) {
+    if (size_bytes_ > runtime::kBlobBytesMax) return absl::OkStatus();  // refused as that
     const absl::StatusOr<BlobStore::State> there = around_.blobs.Find(first.sha256());
     if (!there.ok()) return there.status();
     if (there->complete) return absl::OkStatus();

@@ -4,7 +4,6 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -170,8 +169,10 @@ class ReceivingCall : public OwnedCall<ReceivingCall<Request>, grpc::ServerReadR
   void ReadOn() {
     asked_ = runtime::Now();
     const Duration stall = around_.transfers.limits().stall;
-    const Duration limit = begun_ ? stall : std::min(stall, this->visit().bounds().first_message);
-    stall_->After(limit - waited_, [this] { begun_ ? Stalled() : NeverBegan(); });
+    const Duration first = this->visit().bounds().first_message;
+    const bool sooner = !begun_ && first < stall;
+    stall_->After((sooner ? first : stall) - waited_,
+                  [this, sooner] { sooner ? NeverBegan() : Stalled(); });
     this->StartRead(&read_);
   }
 

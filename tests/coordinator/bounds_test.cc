@@ -173,7 +173,7 @@ TEST_F(BoundsTest, AnAgentsOpenStreamIsNoCallAndHalfOpenOnesAre) {
   EXPECT_TRUE(Eventually([&] { return Create(SmallSpec()).ok(); }));
 }
 
-TEST_F(BoundsTest, AHostBringsSoManyNodesAndThoseThatAreLostMakeRoom) {
+TEST_F(BoundsTest, AHostBringsSoManyNodesAndNoMore) {
   options_.bounds.nodes_per_host = 2;
   Restart();
   FakeAgent first(channel_, "a");

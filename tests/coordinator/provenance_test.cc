@@ -95,7 +95,7 @@ TEST_F(ProvenanceCallTest, TheCoordinatorVouchesForTheFilesOfAJobThatIsOver) {
   const auto record = access::ReadStatement(envelope->payload);
   ASSERT_TRUE(record.ok()) << record.status();
   EXPECT_EQ(record->owner, "user/alice");
-  EXPECT_EQ(record->job, "jobs/small-1");
+  EXPECT_EQ(record->job, "projects/default/jobs/small-1");
   ASSERT_EQ(record->files.size(), 1u);
   EXPECT_EQ(record->files[0].name, "snapshots/1.000.safetensors");
   EXPECT_EQ(record->files[0].sha256, runtime::Sha256Of("weights"));

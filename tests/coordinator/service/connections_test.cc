@@ -14,7 +14,7 @@ namespace {
 
 constexpr auto kAdmitted = Connections::Verdict::kAdmitted;
 
-Instant At(int milliseconds) { return Instant{} + std::chrono::milliseconds(milliseconds); }
+Instant Later(int milliseconds) { return Instant{} + std::chrono::milliseconds(milliseconds); }
 
 Descriptor Socket() {
   Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -27,15 +27,15 @@ TEST(ConnectionsTest, AHostHasSoManyAndThoseThatEndedMakeRoom) {
   Descriptor one = Socket();
   const Descriptor two = Socket();
   const Descriptor three = Socket();
-  EXPECT_EQ(connections.Admit("10.0.0.1", one.get(), At(0)), kAdmitted);
-  EXPECT_EQ(connections.Admit("10.0.0.1", two.get(), At(0)), kAdmitted);
+  EXPECT_EQ(connections.Admit("10.0.0.1", one.get(), Later(0)), kAdmitted);
+  EXPECT_EQ(connections.Admit("10.0.0.1", two.get(), Later(0)), kAdmitted);
 
-  EXPECT_EQ(connections.Admit("10.0.0.1", three.get(), At(0)),
+  EXPECT_EQ(connections.Admit("10.0.0.1", three.get(), Later(0)),
             Connections::Verdict::kTooManyOfHost);
-  EXPECT_EQ(connections.Admit("10.0.0.2", three.get(), At(0)), kAdmitted);
+  EXPECT_EQ(connections.Admit("10.0.0.2", three.get(), Later(0)), kAdmitted);
   one.Close();
   const Descriptor four = Socket();  // most likely of the number that one had
-  EXPECT_EQ(connections.Admit("10.0.0.1", four.get(), At(0)), kAdmitted);
+  EXPECT_EQ(connections.Admit("10.0.0.1", four.get(), Later(0)), kAdmitted);
   EXPECT_EQ(connections.size(), 3u);
 }
 
@@ -43,12 +43,12 @@ TEST(ConnectionsTest, AHostHasSoManyAndThoseThatEndedMakeRoom) {
 TEST(ConnectionsTest, ANumberThatSomethingElseHasByNowIsNoConnection) {
   Connections connections({.of_host = 1});
   Descriptor one = Socket();
-  ASSERT_EQ(connections.Admit("a", one.get(), At(0)), kAdmitted);
+  ASSERT_EQ(connections.Admit("a", one.get(), Later(0)), kAdmitted);
   const Descriptor other = Socket();
   ASSERT_EQ(::dup2(other.get(), one.get()), one.get());
 
   const Descriptor next = Socket();
-  EXPECT_EQ(connections.Admit("a", next.get(), At(0)), kAdmitted);
+  EXPECT_EQ(connections.Admit("a", next.get(), Later(0)), kAdmitted);
 }
 
 TEST(ConnectionsTest, OfAllHostsThereAreSoManyAndItIsNotLookedEachTime) {
@@ -56,21 +56,21 @@ TEST(ConnectionsTest, OfAllHostsThereAreSoManyAndItIsNotLookedEachTime) {
   Descriptor one = Socket();
   const Descriptor two = Socket();
   const Descriptor three = Socket();
-  ASSERT_EQ(connections.Admit("a", one.get(), At(1000)), kAdmitted);
-  ASSERT_EQ(connections.Admit("b", two.get(), At(1000)), kAdmitted);
+  ASSERT_EQ(connections.Admit("a", one.get(), Later(1000)), kAdmitted);
+  ASSERT_EQ(connections.Admit("b", two.get(), Later(1000)), kAdmitted);
 
-  EXPECT_EQ(connections.Admit("c", three.get(), At(1000)), Connections::Verdict::kTooMany);
+  EXPECT_EQ(connections.Admit("c", three.get(), Later(1000)), Connections::Verdict::kTooMany);
   one.Close();
-  EXPECT_EQ(connections.Admit("c", three.get(), At(1010)), Connections::Verdict::kTooMany);
-  EXPECT_EQ(connections.Admit("c", three.get(), At(1030)), kAdmitted);
+  EXPECT_EQ(connections.Admit("c", three.get(), Later(1010)), Connections::Verdict::kTooMany);
+  EXPECT_EQ(connections.Admit("c", three.get(), Later(1030)), kAdmitted);
 }
 
 TEST(ConnectionsTest, RefusalsAreSaidOnceASecondWithTheirNumber) {
   Connections connections({});
-  EXPECT_EQ(connections.CountRefusal(At(5000)), 1u);
-  EXPECT_EQ(connections.CountRefusal(At(5001)), 0u);
-  EXPECT_EQ(connections.CountRefusal(At(5999)), 0u);
-  EXPECT_EQ(connections.CountRefusal(At(6001)), 3u);
+  EXPECT_EQ(connections.CountRefusal(Later(5000)), 1u);
+  EXPECT_EQ(connections.CountRefusal(Later(5001)), 0u);
+  EXPECT_EQ(connections.CountRefusal(Later(5999)), 0u);
+  EXPECT_EQ(connections.CountRefusal(Later(6001)), 3u);
 }
 
 }  // namespace
