@@ -243,9 +243,14 @@ class InsidersTest(AttackTest):
         link.parent.mkdir()
         link.symlink_to(secret)
         self.start(agent_options=("--data-roots", str(link.parent)))
-        for path in (secret, link, link.parent / ".." / "private" / "secret.txt"):
-            job = self.cluster.submit(self.spec(data={"text": str(path)}, retries=0))
-            done = self.cluster.wait(job, ["FAILED"])
+        # Not by tactus submit, which uploads what its own user may read.
+        alice = self.attacker("user")
+        good = alice.unary("tactus.v1.Jobs/GetJob", jobs.GetJobRequest(name=self.submit_and_train()), jobs.Job).spec
+        for path in (secret, link):
+            good.data.text = str(path)
+            made = alice.unary("tactus.v1.Jobs/CreateJob", jobs.CreateJobRequest(spec=good), jobs.Job)
+            self.cluster.tactus("cancel", "tiny-1", check=False)  # its device
+            done = self.cluster.wait(made.name.rsplit("/", 1)[-1], ["FAILED"], 60)
             self.assertRegex(done["state_reason"], "--data-roots|leads out of", str(path))
 
     def test_somebody_else_ends_a_users_job(self):
