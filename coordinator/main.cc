@@ -23,6 +23,7 @@ namespace tactus {
 namespace {
 
 constexpr char kOff[] = "off";
+constexpr char kAuto[] = "auto";
 
 struct Arguments {
   service::ServerOptions server;
@@ -30,26 +31,76 @@ struct Arguments {
   std::string retain_jobs = {};
   std::string backup_every = kOff;
   std::string lease = {};
+  std::string disk_floor = kAuto;
   backup::RestoreOrder restore = {};  // no backup: serve
   runtime::DaemonFlags daemon = {};
   std::string address_file = {};  // empty: none
 };
 
 // CLI11 names units that nobody writes, and throws where it finds none.
-std::string ReadSize(std::string& text) {
+bool IsSize(std::string& text) {
   std::string size = text;  // which is changed on the way, whatever comes of it
   try {
-    if (CLI::AsSizeValue(false)(size).empty()) {
-      text = size;
-      return "";
-    }
+    if (!CLI::AsSizeValue(false)(size).empty()) return false;
   } catch (const CLI::ValidationError&) {
-    // said below
+    return false;
   }
+  text = size;
+  return true;
+}
+
+std::string ReadSize(std::string& text) {
+  if (IsSize(text)) return "";
   return "found \"" + text + "\", allowed is a size such as 256MiB or 8GiB";
 }
 
 CLI::Validator SizeText() { return {ReadSize, "SIZE"}; }
+
+std::string ReadFloor(std::string& text) {
+  if (text == kAuto || IsSize(text)) return "";
+  return "found \"" + text + "\", allowed is auto, or a size such as 5GiB";
+}
+
+void DeclareBounds(CLI::App& app, Arguments& arguments) {
+  access::BoundsOptions& bounds = arguments.server.bounds;
+  app.add_option("--connections-per-host", bounds.connections_per_host,
+                 "Connections of one address at once; more are closed")
+      ->envname("TACTUS_CONNECTIONS_PER_HOST")
+      ->capture_default_str();
+  app.add_option("--calls-per-user", bounds.calls_per_user,
+                 "Calls and streams of one user or node at once, without --tls-dir of one address; "
+                 "agents' open streams aside")
+      ->envname("TACTUS_CALLS_PER_USER")
+      ->capture_default_str();
+  app.add_option("--nodes-per-host", bounds.nodes_per_host,
+                 "Nodes that one address may bring, without --tls-dir")
+      ->envname("TACTUS_NODES_PER_HOST")
+      ->capture_default_str();
+  app.add_option(
+         "--upload-bytes-per-user", bounds.upload_bytes_per_user,
+         "Size of the uploads that are kept for one user, without --tls-dir for one address")
+      ->envname("TACTUS_UPLOAD_BYTES_PER_USER")
+      ->transform(SizeText())
+      ->capture_default_str();
+  app.add_option(
+         "--disk-floor", arguments.disk_floor,
+         "Room on the disk of the state folder below which uploads and jobs are refused, as "
+         "checkpoints and results need it, such as 5GiB; auto: 1GiB, and of a small disk a "
+         "twentieth")
+      ->envname("TACTUS_DISK_FLOOR")
+      ->transform(CLI::Validator(ReadFloor, "SIZE"))
+      ->capture_default_str();
+  app.add_option("--audit-bytes", arguments.server.audit_bytes,
+                 "Size at most of the audit log, of which the oldest files go, such as 1GiB")
+      ->envname("TACTUS_AUDIT_BYTES")
+      ->transform(SizeText())
+      ->capture_default_str();
+  app.add_option("--api-memory", arguments.server.api_bytes,
+                 "Memory that calls and connections may hold, such as 1GiB")
+      ->envname("TACTUS_API_MEMORY")
+      ->transform(SizeText())
+      ->capture_default_str();
+}
 
 void DeclareBackups(CLI::App& app, Arguments& arguments) {
   app.add_option("--backup-every", arguments.backup_every,
@@ -138,6 +189,7 @@ void Declare(CLI::App& app, Arguments& arguments) {
       "The state folder was restored from a backup: have agents obey it, which ends workers "
       "of jobs that it does not know");
   DeclareSharing(app, arguments);
+  DeclareBounds(app, arguments);
   DeclareBackups(app, arguments);
   app.add_option("--address-file", arguments.address_file,
                  "File to write once serving: grpc=HOST:PORT and metrics=HOST:PORT, a line each");
@@ -216,6 +268,12 @@ int Serve(const Arguments& arguments, const sigset_t& signals,
       options.metrics_listen, options.tape_bytes, runtime::FormatDuration(options.retain_jobs),
       options.retain_bytes, arguments.backup_every, runtime::Quoted(options.backup.folder),
       options.backup.keep, arguments.daemon.logging.level);
+  const access::BoundsOptions& bounds = options.bounds;
+  log->info(
+      "bounds connections_per_host={} calls_per_user={} nodes_per_host={} upload_bytes_per_user={} "
+      "disk_floor={} audit_bytes={} api_memory={}",
+      bounds.connections_per_host, bounds.calls_per_user, bounds.nodes_per_host,
+      bounds.upload_bytes_per_user, arguments.disk_floor, options.audit_bytes, options.api_bytes);
   if (!options.store.empty()) return ServeInTurns(arguments, signals, manager);
   auto server = service::Server::Open(options);
   if (!server.ok()) {
@@ -281,6 +339,8 @@ absl::Status Complete(Arguments& arguments) {
     return absl::InvalidArgumentError(
         "restore-from: found beside --store; a backup makes an embedded store");
   }
+  if (arguments.disk_floor != kAuto)
+    arguments.server.disk_floor = std::stoull(arguments.disk_floor);
   return arguments.server.Validate();
 }
 

@@ -73,18 +73,6 @@ absl::StatusOr<Certificate> Describe(const X509* x509) {
                      .fingerprint = FingerprintOf(x509)};
 }
 
-// Those of the authority's file, which may hold several while one takes the place of another.
-StoreOwner StoreOf(const std::string& pem) {
-  StoreOwner store(X509_STORE_new());
-  const Bio in = Reader(pem);
-  int count = 0;
-  while (const X509Owner one{PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr)}) {
-    count += X509_STORE_add_cert(store.get(), one.get());
-  }
-  ERR_clear_error();  // the end of the file
-  return count > 0 ? std::move(store) : nullptr;
-}
-
 // Whether the authority has signed the certificate, at whatever time.
 std::string WhyNotSigned(X509* certificate, X509_STORE* authority) {
   const StoreContextOwner context(X509_STORE_CTX_new());
@@ -104,7 +92,7 @@ absl::StatusOr<Certificate> ReadCertificate(const std::string& pem) {
 }
 
 absl::StatusOr<Certificate> CheckTlsTexts(const TlsTexts& texts, std::int64_t now) {
-  const StoreOwner authority = StoreOf(texts.authority);
+  const StoreOwner authority = ReadTrusted(texts.authority);
   if (authority == nullptr) return absl::InvalidArgumentError("ca.pem: has no certificate");
   const X509Owner x509 = ReadX509(texts.certificate);
   if (x509 == nullptr) return absl::InvalidArgumentError("cert.pem: " + LastError());

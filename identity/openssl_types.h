@@ -12,6 +12,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace tactus::identity {
 
@@ -47,6 +48,19 @@ inline KeyOwner ReadKey(const std::string& pem) {
   const Bio in = Reader(pem);
   const auto none = [](char*, int, int, void*) { return 0; };
   return KeyOwner(PEM_read_bio_PrivateKey(in.get(), nullptr, none, nullptr));
+}
+
+// Those of an authority's file, which may hold several while one takes the place of another. Null:
+// it has none.
+inline StoreOwner ReadTrusted(const std::string& pem) {
+  StoreOwner store(X509_STORE_new());
+  const Bio in = Reader(pem);
+  int count = 0;
+  while (const X509Owner one{PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr)}) {
+    count += X509_STORE_add_cert(store.get(), one.get());
+  }
+  ERR_clear_error();  // the end of the file
+  return count > 0 ? std::move(store) : nullptr;
 }
 
 // All that was written to a memory BIO.

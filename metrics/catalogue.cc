@@ -104,6 +104,17 @@ constexpr MetricSpec kMetrics[] = {
              "Room left on the file system of the state folder."),
     GaugeRow("tactus_state_size_bytes", {kCoordinator, kProcess}, "bytes",
              "Size of the file system of the state folder."),
+    GaugeRow("tactus_state_floor_bytes", {kCoordinator, kProcess}, "bytes",
+             "Room on that file system that only checkpoints and results may use: below it uploads "
+             "and jobs are refused."),
+    CounterRow(
+        "tactus_refused_total",
+        {kCoordinator,
+         kProcess,
+         {{{"bound", "connections|calls|first_message|nodes|upload_bytes|disk"}}}},
+        "refusals",
+        "Connections and calls that were refused, as somebody had too much or the disk too little, "
+        "by the bound."),
     GaugeRow("tactus_transfers",
              {kCoordinator, kProcess, {{{"direction", "client_upload|agent_upload|download"}}}},
              "calls", "Uploads and downloads under way."),

@@ -127,6 +127,8 @@ struct CoordinatorMetrics::Families {
   Children<Counter> decisions = Counters("tactus_decisions_total");
   Children<Counter> membership = Counters("tactus_membership_changes_total");
   Children<Counter> calls = Counters("tactus_rpc_server_handled_total");
+  Children<Counter> refused = Counters("tactus_refused_total");
+  Gauge& disk_floor = OneGauge("tactus_state_floor_bytes");
   Children<Gauge> transfers = Gauges("tactus_transfers");
   Counter& events = OneCounter("tactus_events_total");
   Counter& overhead = OneCounter("tactus_controller_overhead_seconds_total");
@@ -208,6 +210,14 @@ void CoordinatorMetrics::SetTransfers(const std::string& direction, std::size_t 
 
 void CoordinatorMetrics::CountCall(const std::string& method, const std::string& code) {
   families_->calls.At(method, code).Increment();
+}
+
+void CoordinatorMetrics::CountRefusal(const std::string& bound) {
+  families_->refused.At(bound).Increment();
+}
+
+void CoordinatorMetrics::SetDiskFloor(std::uint64_t bytes) {
+  families_->disk_floor.Set(static_cast<double>(bytes));
 }
 
 void CoordinatorMetrics::WatchFolder(const std::string& folder) {

@@ -75,11 +75,15 @@ class CoordinatorMetrics {
   void CountBackupFailure();
   // tactus_transfers{direction}
   void SetTransfers(const std::string& direction, std::size_t calls);
+  // tactus_refused_total{bound}
+  void CountRefusal(const std::string& bound);
   // tactus_rpc_server_handled_total{method,code}: method as "Jobs/GetJob", code as "OK".
   void CountCall(const std::string& method, const std::string& code);
   // tactus_state_free_bytes, tactus_state_size_bytes: of the folder's file system. Once, before the
   // first scrape.
   void WatchFolder(const std::string& folder);
+  // tactus_state_floor_bytes
+  void SetDiskFloor(std::uint64_t bytes);
 
   const std::shared_ptr<MetricsRegistry>& registry() const { return registry_; }
 

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,17 +14,6 @@
 
 namespace tactus::box {
 namespace {
-
-int OpenAt2(int folder, const std::string& path, int flags, unsigned resolve) {
-  open_how how = {};
-  how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC);
-  how.resolve = resolve;
-  int opened = -1;
-  do {
-    opened = static_cast<int>(::syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how));
-  } while (opened < 0 && (errno == EAGAIN || errno == EINTR));  // something is moved at the moment
-  return opened;
-}
 
 std::string Joined(const std::vector<std::string>& roots) {
   std::string text;
@@ -41,15 +29,6 @@ std::string BeforeWildCards(const std::string& path) {
 }
 
 }  // namespace
-
-absl::StatusOr<Descriptor> OpenBeneath(int folder, const std::string& path, int flags) {
-  Descriptor opened(
-      OpenAt2(folder, path, flags, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS));
-  if (opened.open()) return opened;
-  if (errno == ELOOP) return absl::PermissionDeniedError(path + ": a link is on its way");
-  if (errno == EXDEV) return absl::PermissionDeniedError(path + ": leads out of its folder");
-  return runtime::FileError(errno, path, "cannot be opened");
-}
 
 absl::StatusOr<Descriptor> OpenFileBeneath(const std::string& folder, const std::string& path) {
   const Descriptor opened(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -101,7 +80,7 @@ absl::Status CheckBelowRoots(const std::string& path, const std::vector<std::str
     below.erase(0, below.find_first_not_of('/'));
     if (below.empty()) return absl::OkStatus();
     const Descriptor file(
-        OpenAt2(opened.get(), below, O_PATH, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS));
+        runtime::OpenAt2(opened.get(), below, O_PATH, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS));
     if (file.open()) return absl::OkStatus();
     if (errno != EXDEV && errno != ELOOP)
       return runtime::FileError(errno, path, "cannot be opened");

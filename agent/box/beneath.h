@@ -8,13 +8,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/descriptor.h"
+#include "runtime/beneath.h"
 
 namespace tactus::box {
 
-// Opens `path`, relative, below the folder that is open as `folder`; neither it nor a folder on its
-// way may be a link. `flags` as of open(2); O_CLOEXEC is added. Errors: PermissionDenied, a link is
-// on the way or it leads out; NotFound; as runtime::FileError.
-absl::StatusOr<Descriptor> OpenBeneath(int folder, const std::string& path, int flags);
+using runtime::OpenBeneath;
 
 // The same of a folder's path, for a regular file that is to be read and belongs to the folder's
 // owner: a name that was given to somebody else's file is none of that one's files. Error besides:

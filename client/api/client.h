@@ -27,6 +27,7 @@ namespace tactus::api {
 struct Content {
   std::uint64_t size_bytes = 0;
   std::string sha256{};  // 64 hexadecimal digits in lower case; empty: not known, not checked
+  bool known = true;     // false: nothing of it is, and nothing is checked
 };
 
 struct Arrived;  // of a transfer; transfers.cc

@@ -41,6 +41,7 @@ grpc::Status ReadChunks(Reader& reader, grpc::ClientContext& context, const Clie
 }
 
 absl::Status Compare(const std::string& what, const Content& expected, Arrived* arrived) {
+  if (!expected.known) return absl::OkStatus();
   const bool counted = expected.size_bytes > 0 || expected.sha256.empty();
   if (counted && arrived->bytes != expected.size_bytes) {
     return absl::DataLossError(what + ": " + std::to_string(arrived->bytes) + " bytes came, " +

@@ -44,6 +44,7 @@ constexpr Example kExamples[] = {
     {"tactus pause shakespeare-1"},
     {"tactus resume shakespeare-1"},
     {"tactus download shakespeare-1 --to result/"},
+    {"tactus verify result/ --ca ca.pem", "who made it, and that it is whole"},
     {"tactus top"},
     {"tactus top --once"},
     {"tactus plot shakespeare-1 --output loss.svg"},

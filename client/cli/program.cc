@@ -16,19 +16,19 @@ MakeVerb MakeRun, MakeDemo, MakeSimulate, MakeReplay, MakeSubmit, MakeSweep, Mak
     MakePause, MakeResume, MakeDownload, MakeTop, MakePlot, MakeTrace, MakeCordon, MakeDrain,
     MakeUncordon, MakeBackup, MakeLogLevel, MakeIntegrityCheck, MakeInitAuthority, MakeIssue,
     MakeRevoke, MakeAudit, MakeChaos, MakeDoctor, MakeClean, MakeConfig, MakeCompletion, MakeMan,
-    MakeVersion;
+    MakeVerify, MakeVersion;
 
 namespace {
 
 // In the order of --help.
 constexpr MakeVerb* kVerbs[] = {
-    MakeRun,        MakeDemo,     MakeSimulate, MakeReplay,         MakeSubmit,        MakeSweep,
-    MakeGet,        MakeDescribe, MakeExplain,  MakeWatch,          MakeWait,          MakeLogs,
-    MakeUpdate,     MakeRevert,   MakeCancel,   MakeDelete,         MakePause,         MakeResume,
-    MakeDownload,   MakeTop,      MakePlot,     MakeTrace,          MakeCordon,        MakeDrain,
-    MakeUncordon,   MakeBackup,   MakeLogLevel, MakeIntegrityCheck, MakeInitAuthority, MakeIssue,
-    MakeRevoke,     MakeAudit,    MakeChaos,    MakeDoctor,         MakeClean,         MakeConfig,
-    MakeCompletion, MakeMan,      MakeVersion};
+    MakeRun,      MakeDemo,       MakeSimulate, MakeReplay,   MakeSubmit,         MakeSweep,
+    MakeGet,      MakeDescribe,   MakeExplain,  MakeWatch,    MakeWait,           MakeLogs,
+    MakeUpdate,   MakeRevert,     MakeCancel,   MakeDelete,   MakePause,          MakeResume,
+    MakeDownload, MakeVerify,     MakeTop,      MakePlot,     MakeTrace,          MakeCordon,
+    MakeDrain,    MakeUncordon,   MakeBackup,   MakeLogLevel, MakeIntegrityCheck, MakeInitAuthority,
+    MakeIssue,    MakeRevoke,     MakeAudit,    MakeChaos,    MakeDoctor,         MakeClean,
+    MakeConfig,   MakeCompletion, MakeMan,      MakeVersion};
 
 std::string Footer() {
   return ExitCodesHelp() +

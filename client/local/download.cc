@@ -13,6 +13,7 @@
 #include "client/render/exit_code.h"
 #include "client/render/progress_view.h"
 #include "client/text/text.h"
+#include "coordinator/access/provenance.h"
 #include "runtime/process.h"
 
 namespace tactus::client {
@@ -47,12 +48,10 @@ absl::Status MakeParents(const fs::path& path) {
       runtime::FileError(error.value(), path.parent_path().string(), "cannot be made"));
 }
 
-absl::Status DownloadOne(api::Client& client, const v1::DownloadArtifactRequest& request,
-                         const v1::Artifact& artifact, const std::string& path) {
-  const std::string part = path + ".part";
+absl::Status DownloadInto(const std::string& part, api::Client& client,
+                          const v1::DownloadArtifactRequest& request, const api::Content& content) {
   std::ofstream out(part, std::ios::binary | std::ios::trunc);
   if (!out) return OfLocalFile(runtime::FileError(errno, part, "cannot be written"));
-  const api::Content content = {.size_bytes = artifact.size_bytes(), .sha256 = artifact.sha256()};
   const auto written = [&]() -> absl::Status {
     if (out) return absl::OkStatus();
     return OfLocalFile(
@@ -66,11 +65,21 @@ absl::Status DownloadOne(api::Client& client, const v1::DownloadArtifactRequest&
     return status;
   }
   out.close();
-  if (const absl::Status status = written(); !status.ok()) return status;
+  return written();
+}
+
+// Nothing is left of a part.
+absl::Status DownloadOne(api::Client& client, const v1::DownloadArtifactRequest& request,
+                         const api::Content& content, const std::string& path) {
+  const std::string part = path + ".part";
+  absl::Status status = DownloadInto(part, client, request, content);
   std::error_code error;
-  fs::rename(part, path, error);
-  if (!error) return absl::OkStatus();
-  return OfLocalFile(runtime::FileError(error.value(), path, "cannot be made"));
+  if (status.ok()) {
+    fs::rename(part, path, error);
+    if (error) status = OfLocalFile(runtime::FileError(error.value(), path, "cannot be made"));
+  }
+  if (!status.ok()) fs::remove(part, error);
+  return status;
 }
 
 }  // namespace
@@ -94,12 +103,27 @@ absl::StatusOr<std::vector<std::string>> DownloadResult(api::Client& client, con
     v1::DownloadArtifactRequest request;
     request.set_name(job.name());
     request.set_path(artifact.path());
-    const absl::Status status = DownloadOne(client, request, artifact, path);
-    if (!status.ok()) {
-      std::error_code ignored;
-      fs::remove(path + ".part", ignored);
-      return status;
-    }
+    const api::Content content = {.size_bytes = artifact.size_bytes(), .sha256 = artifact.sha256()};
+    const absl::Status status = DownloadOne(client, request, content, path);
+    if (!status.ok()) return status;
+    paths.push_back(path);
+  }
+  return paths;
+}
+
+absl::StatusOr<std::vector<std::string>> DownloadProvenance(api::Client& client,
+                                                            const std::string& job,
+                                                            const std::string& folder) {
+  std::vector<std::string> paths;
+  v1::DownloadArtifactRequest request;
+  request.set_name(job);
+  for (const char* const name : {access::kProvenanceFile, access::kPlansFile}) {
+    request.set_path(name);
+    const std::string path = (fs::path(folder) / name).string();
+    // Of what is made while it is asked for, neither size nor hash is known beforehand.
+    const absl::Status status = DownloadOne(client, request, {.known = false}, path);
+    if (absl::IsNotFound(status)) return std::vector<std::string>{};
+    if (!status.ok()) return status;
     paths.push_back(path);
   }
   return paths;

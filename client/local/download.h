@@ -18,4 +18,11 @@ namespace tactus::client {
 absl::StatusOr<std::vector<std::string>> DownloadResult(api::Client& client, const v1::Job& job,
                                                         const std::string& folder);
 
+// Writes the record of where the result comes from, and the plans that it speaks of, beside the
+// files: see access::kProvenanceFile. Returns the paths; none where the coordinator is of before
+// such records. Errors: likewise.
+absl::StatusOr<std::vector<std::string>> DownloadProvenance(api::Client& client,
+                                                            const std::string& job,
+                                                            const std::string& folder);
+
 }  // namespace tactus::client

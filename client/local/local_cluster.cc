@@ -48,7 +48,9 @@ absl::Status LocalCluster::StartCoordinator() {
        .arguments = {"--listen", "127.0.0.1:0", "--state-dir", folder + "/coordinator",
                      "--metrics-listen", "127.0.0.1:0", "--address-file", folder + "/address",
                      // Whatever the environment has for a coordinator of other machines.
-                     "--tls-dir", "", "--policy", "", "--parent-death-signal"},
+                     "--tls-dir", "", "--policy", "",
+                     // There is one job, and nobody whose results want the room.
+                     "--disk-floor", "0", "--parent-death-signal"},
        .log_path = folder + "/coordinator.log"});
   if (!child.ok()) return child.status();
   coordinator_.emplace(*std::move(child));

@@ -32,9 +32,15 @@ class AuditVerb : public Verb {
   static ExitCode Verify(const std::string& folder, const Means& means) {
     const absl::StatusOr<access::AuditReport> report = access::VerifyAudit(folder);
     if (!report.ok()) return Complain(report.status(), means);
-    means.screen.Print("intact: " + std::to_string(report->lines) + " lines, " +
+    std::string text = "intact: " + std::to_string(report->lines) + " lines, " +
                        std::to_string(report->first) + " to " + std::to_string(report->end.number) +
-                       "\nlast hash " + report->end.hash + "\n");
+                       "\n";
+    if (report->removal_line > 0) {
+      text += "lines before " + std::to_string(report->first) +
+              " were removed for room (--audit-bytes), as line " +
+              std::to_string(report->removal_line) + " says\n";
+    }
+    means.screen.Print(text + "last hash " + report->end.hash + "\n");
     return ExitCode::kOk;
   }
 

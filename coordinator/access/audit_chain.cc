@@ -19,6 +19,9 @@ constexpr std::string_view kEnd = R"("})";
 constexpr std::string_view kPrefix = "audit-";
 constexpr std::string_view kSuffix = ".jsonl";
 constexpr std::size_t kNumberDigits = 20;
+constexpr char kCoordinator[] = "coordinator";
+constexpr char kRemoval[] = "audit/lines_removed";
+constexpr char kDone[] = "OK";
 
 std::string TimeText(std::int64_t time) {
   constexpr std::int64_t kNanoseconds = 1'000'000'000;
@@ -31,9 +34,29 @@ std::string TimeText(std::int64_t time) {
 
 absl::Status Broken(const std::string& what) { return absl::DataLossError(what); }
 
+std::string TextOf(const nlohmann::json& fields, const char* key) {
+  const auto found = fields.find(key);
+  return found != fields.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+// Nobody but the coordinator writes one: of refused calls there is no `about`.
+std::string RemovalOf(const nlohmann::json& fields) {
+  const bool is_one = TextOf(fields, "method") == kRemoval && TextOf(fields, "code") == kDone &&
+                      TextOf(fields, "who") == kCoordinator;
+  return is_one ? TextOf(fields, "about") : "";
+}
+
 }  // namespace
 
 ChainEnd EmptyChain() { return {.number = 0, .hash = std::string(kHashDigits, '0')}; }
+
+AuditEntry RemovalEntry(const ChainEnd& gone) {
+  return {.time = runtime::WallNow(),
+          .who = kCoordinator,
+          .method = kRemoval,
+          .about = "up to number " + std::to_string(gone.number) + ", hash " + gone.hash,
+          .code = kDone};
+}
 
 std::string ChainLine(const AuditEntry& entry, ChainEnd& end) {
   const auto cut = [](const std::string& text) { return text.substr(0, kTextBytesMax); };
@@ -69,7 +92,8 @@ absl::StatusOr<ReadLine> ReadChainLine(std::string_view line) {
     return Broken("has no number or no hash of the line before");
   }
   return ReadLine{.end = {.number = number->get<std::uint64_t>(), .hash = std::string(hash)},
-                  .prev = prev->get<std::string>()};
+                  .prev = prev->get<std::string>(),
+                  .removal = RemovalOf(fields)};
 }
 
 std::string AuditFileName(std::uint64_t first) {
@@ -93,33 +117,59 @@ std::vector<std::string> AuditFiles(const std::string& folder) {
   return files;
 }
 
+namespace {
+
+// What is known of a chain while it is read.
+struct Reading {
+  AuditReport report{};
+  std::string removal{};  // that a later line has to say; empty: none has to
+};
+
+// The next line; what is wrong with it.
+absl::Status Follow(const std::string& line, Reading& reading) {
+  AuditReport& report = reading.report;
+  const absl::StatusOr<ReadLine> read = ReadChainLine(line);
+  if (!read.ok()) return read.status();
+  if (report.lines == 0) {
+    const ChainEnd before = {.number = read->end.number - 1, .hash = read->prev};
+    report.first = read->end.number;
+    if (report.first > 1) reading.removal = RemovalEntry(before).about;
+  } else if (read->prev != report.end.hash || read->end.number != report.end.number + 1) {
+    return Broken("does not follow the line before it, number " +
+                  std::to_string(report.end.number));
+  }
+  if (!reading.removal.empty() && read->removal == reading.removal) {
+    report.removal_line = read->end.number;
+  }
+  ++report.lines;
+  report.end = read->end;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<AuditReport> VerifyAudit(const std::string& folder) {
   const std::vector<std::string> files = AuditFiles(folder);
   if (files.empty()) return absl::NotFoundError(folder + ": there is no audit log");
-  AuditReport report;
+  Reading reading;
   for (const std::string& file : files) {
     std::ifstream in(folder + "/" + file, std::ios::binary);
     if (!in) return absl::PermissionDeniedError(folder + "/" + file + ": cannot be read");
     std::uint64_t row = 0;
     for (std::string line; std::getline(in, line);) {
       ++row;
-      const auto broken = [&](const std::string& what) {
-        return Broken(folder + "/" + file + ": line " + std::to_string(row) + " " + what);
-      };
-      if (in.eof()) return broken("is cut off");
-      const absl::StatusOr<ReadLine> read = ReadChainLine(line);
-      if (!read.ok()) return broken(std::string(read.status().message()));
-      if (report.lines > 0 &&
-          (read->prev != report.end.hash || read->end.number != report.end.number + 1)) {
-        return broken("does not follow the line before it, number " +
-                      std::to_string(report.end.number));
-      }
-      if (report.lines == 0) report.first = read->end.number;
-      ++report.lines;
-      report.end = read->end;
+      const absl::Status status = in.eof() ? Broken("is cut off") : Follow(line, reading);
+      if (status.ok()) continue;
+      return Broken(folder + "/" + file + ": line " + std::to_string(row) + " " +
+                    std::string(status.message()));
     }
   }
-  return report;
+  if (!reading.removal.empty() && reading.report.removal_line == 0) {
+    return Broken(folder + "/" + files.front() + ": line 1 is number " +
+                  std::to_string(reading.report.first) +
+                  ", and no line says that those before it were removed");
+  }
+  return reading.report;
 }
 
 }  // namespace tactus::access

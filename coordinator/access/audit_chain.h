@@ -39,11 +39,16 @@ ChainEnd EmptyChain();
 // bytes are cut.
 std::string ChainLine(const AuditEntry& entry, ChainEnd& end);
 
+// The line that says that those up to `gone` were removed for room: what comes first from then on
+// follows it, so that whoever takes away more of the beginning is found out.
+AuditEntry RemovalEntry(const ChainEnd& gone);
+
 // Of a whole line, without its end. Errors: DataLoss, it is none, or its hash is not that of its
 // content.
 struct ReadLine {
   ChainEnd end{};
   std::string prev{};
+  std::string removal{};  // `about` of a RemovalEntry; empty: it is none
 };
 absl::StatusOr<ReadLine> ReadChainLine(std::string_view line);
 
@@ -54,11 +59,12 @@ std::string AuditFileName(std::uint64_t first);
 // Requires: one of AuditFiles.
 std::uint64_t FirstLineOf(const std::string& name);
 
-// Reads all files in `folder`, in order. The first line's predecessor may be gone with an older
-// file. Errors: NotFound, there is no log; DataLoss, with the file and line from which on it is not
-// intact.
+// Reads all files in `folder`, in order. Lines before the first one may be gone, where a later line
+// says so. Errors: NotFound, there is no log; DataLoss, with the file and line from which on it is
+// not intact, or that the beginning is gone and no line says so.
 struct AuditReport {
-  std::uint64_t first = 0;
+  std::uint64_t first = 0;         // above 1: those before it were removed for room
+  std::uint64_t removal_line = 0;  // which says so; 0: none were removed
   std::uint64_t lines = 0;
   ChainEnd end{};
 };

@@ -4,9 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <fstream>
+#include <optional>
 #include <utility>
 
 #include "identity/secret_file.h"
@@ -18,6 +20,10 @@ namespace tactus::access {
 namespace {
 
 constexpr auto kRetry = std::chrono::milliseconds(500);
+// Between two lines that say how many refusals were left out.
+constexpr auto kSayLeftOut = std::chrono::seconds(1);
+// Of all files, which are as many at least.
+constexpr std::uint64_t kFilesMin = 4;
 
 // The last whole line of a file, and where what is behind it begins.
 struct Tail {
@@ -39,7 +45,29 @@ Tail ReadTail(int file, std::uint64_t size) {
   return {.line = bytes.substr(first, end - first), .whole = begin + end + 1};
 }
 
+// 0: it cannot be looked at.
+std::uint64_t SizeOf(const std::string& path) {
+  struct stat found {};
+  return ::stat(path.c_str(), &found) == 0 ? static_cast<std::uint64_t>(found.st_size) : 0;
+}
+
+// Where the chain stands before a file; nothing where its first line is none.
+std::optional<ChainEnd> BeforeFile(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string line;
+  if (!std::getline(in, line)) return std::nullopt;
+  const absl::StatusOr<ReadLine> first = ReadChainLine(line);
+  if (!first.ok()) return std::nullopt;
+  return ChainEnd{.number = first->end.number - 1, .hash = first->prev};
+}
+
 }  // namespace
+
+AuditLog::AuditLog(const AuditOptions& options)
+    : options_(options),
+      end_(EmptyChain()),
+      allowance_(static_cast<double>(options.refusals_max)),
+      allowed_(runtime::Now()) {}
 
 AuditLog::Slot::~Slot() {
   if (log_ != nullptr) log_->GiveBack();
@@ -127,12 +155,26 @@ void AuditLog::Write(std::unique_ptr<Slot> slot, AuditEntry entry) {
 void AuditLog::WriteRefusal(AuditEntry entry) {
   entry.time = runtime::WallNow();
   const threads::MutexLock lock(mutex_);
-  if (refusals_.size() >= options_.refusals_max) {
+  if (refusals_.size() >= options_.refusals_max || !MayWriteRefusal()) {
     ++left_out_;
   } else {
     refusals_.push_back(std::move(entry));
   }
   changed_.NotifyAll();
+}
+
+bool AuditLog::MayWriteRefusal() {
+  const Instant now = runtime::Now();
+  allowance_ = std::min(static_cast<double>(options_.refusals_max),
+                        allowance_ + ToSeconds(now - allowed_) * options_.refusals_per_second);
+  allowed_ = now;
+  if (allowance_ < 1) return false;
+  allowance_ -= 1;
+  return true;
+}
+
+bool AuditLog::LeftOutIsDue() const {
+  return left_out_ > 0 && (stopping_ || std::chrono::steady_clock::now() >= say_left_out_);
 }
 
 void AuditLog::Stop() {
@@ -147,8 +189,12 @@ void AuditLog::Stop() {
 // False: there is nothing left to do.
 bool AuditLog::AwaitWork() {
   const threads::MutexLock lock(mutex_);
-  while (changes_.empty() && refusals_.empty() && left_out_ == 0 && !stopping_) {
-    changed_.Wait(mutex_);
+  while (changes_.empty() && refusals_.empty() && !LeftOutIsDue() && !stopping_) {
+    if (left_out_ == 0) {
+      changed_.Wait(mutex_);
+    } else {
+      changed_.WaitUntil(mutex_, say_left_out_);
+    }
   }
   return !changes_.empty() || !refusals_.empty() || left_out_ > 0;
 }
@@ -159,14 +205,15 @@ AuditLog::Batch AuditLog::Take() {
   Batch batch = {.entries = {changes_.begin(), changes_.end()}, .changes = changes_.size()};
   std::vector<AuditEntry>& entries = batch.entries;
   entries.insert(entries.end(), refusals_.begin(), refusals_.end());
-  if (left_out_ > 0) {
+  if (LeftOutIsDue()) {
     entries.push_back({.time = runtime::WallNow(),
                        .who = "coordinator",
                        .method = "audit/refusals_left_out",
                        .about = std::to_string(left_out_),
                        .code = "RESOURCE_EXHAUSTED"});
+    left_out_ = 0;
+    say_left_out_ = std::chrono::steady_clock::now() + kSayLeftOut;
   }
-  left_out_ = 0;
   refusals_.clear();
   return batch;
 }
@@ -204,12 +251,42 @@ void AuditLog::Run() {
   }
 }
 
-// All of them or none: what a full disk left of them is cut off again.
-absl::Status AuditLog::Append(const std::vector<AuditEntry>& entries) {
-  if (size_ >= options_.bytes_max) {
+std::uint64_t AuditLog::FileBytesMax() const {
+  return std::min(options_.bytes_max, options_.kept_bytes_max / kFilesMin);
+}
+
+// Of files before the present one, which is still to grow.
+AuditLog::Surplus AuditLog::FindSurplus() const {
+  Surplus surplus;
+  std::vector<std::string> files = AuditFiles(options_.folder);
+  if (files.size() < 2) return surplus;
+  std::uint64_t kept = FileBytesMax();
+  std::size_t first = files.size() - 1;
+  while (first > 0) {
+    kept += SizeOf(options_.folder + "/" + files[first - 1]);
+    if (kept > options_.kept_bytes_max) break;
+    --first;
+  }
+  if (first == 0) return surplus;
+  const bool present = first + 1 == files.size();
+  // One that was tampered with goes as well, and is not made to look whole.
+  surplus.end = present ? end_
+                        : BeforeFile(options_.folder + "/" + files[first])
+                              .value_or(ChainEnd{.number = FirstLineOf(files[first]) - 1});
+  files.resize(first);
+  surplus.files = std::move(files);
+  return surplus;
+}
+
+// All of them or none: what a full disk left of them is cut off again. Where a file begins, the
+// oldest ones go, once the line is durable that says so.
+absl::Status AuditLog::Append(std::vector<AuditEntry> entries) {
+  if (size_ >= FileBytesMax()) {
     const absl::Status begun = BeginFile();
     if (!begun.ok()) return begun;
   }
+  const Surplus surplus = size_ == 0 ? FindSurplus() : Surplus{};
+  if (!surplus.files.empty()) entries.insert(entries.begin(), RemovalEntry(surplus.end));
   ChainEnd end = end_;
   std::string lines;
   for (const AuditEntry& entry : entries) lines += ChainLine(entry, end);
@@ -223,6 +300,9 @@ absl::Status AuditLog::Append(const std::vector<AuditEntry>& entries) {
   if (written == lines.size() && ::fdatasync(file_.get()) == 0) {
     end_ = std::move(end);
     size_ += lines.size();
+    for (const std::string& file : surplus.files) {
+      ::unlink((options_.folder + "/" + file).c_str());
+    }
     return absl::OkStatus();
   }
   const int error = errno;

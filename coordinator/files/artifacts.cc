@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
+#include "runtime/beneath.h"
 #include "runtime/process.h"
 #include "runtime/status.h"
 
@@ -48,14 +49,15 @@ absl::Status CheckArtifactPath(const std::string& field, const std::string& path
 
 absl::StatusOr<ArtifactReader> ArtifactReader::Open(const std::string& folder,
                                                     const std::string& path) {
-  const std::string whole = folder + "/" + path;
-  Descriptor file(::open(whole.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  const Descriptor opened(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.open()) return runtime::FileError(errno, path, "cannot open");
+  // A pipe that nobody writes to is not waited for.
+  absl::StatusOr<Descriptor> file = runtime::OpenBeneath(opened.get(), path, O_RDONLY | O_NONBLOCK);
+  if (!file.ok()) return file.status();
   struct stat status = {};
-  if (!file.open() || ::fstat(file.get(), &status) != 0) {
-    return runtime::FileError(errno, path, "cannot open");
-  }
+  if (::fstat(file->get(), &status) != 0) return runtime::FileError(errno, path, "cannot open");
   if (!S_ISREG(status.st_mode)) return runtime::FileError(ENOENT, path, "not a file");
-  return ArtifactReader(std::move(file), path);
+  return ArtifactReader(*std::move(file), path);
 }
 
 absl::Status ArtifactReader::Skip(std::uint64_t bytes) {

@@ -23,7 +23,8 @@ absl::Status CheckArtifactPath(const std::string& field, const std::string& path
 // Reads one file of a folder. Blocking; one thread at a time.
 class ArtifactReader {
  public:
-  // Errors: NotFound, and as the file system has them. Requires: CheckArtifactPath(path).
+  // Errors: NotFound, PermissionDenied, a link is on the way, and as the file system has them.
+  // Requires: CheckArtifactPath(path).
   static absl::StatusOr<ArtifactReader> Open(const std::string& folder, const std::string& path);
 
   // Leaves out the first `bytes`. Errors: OutOfRange, the file is shorter.

@@ -67,6 +67,16 @@ absl::StatusOr<BlobStore::State> BlobStore::Find(const std::string& sha256) cons
   return State{.received_bytes = SizeOf(PartialPathOf(sha256)).value_or(0)};
 }
 
+bool BlobStore::Has(const std::string& sha256) const {
+  return SizeOf(PathOf(sha256)).has_value() || SizeOf(PartialPathOf(sha256)).has_value();
+}
+
+bool BlobStore::Unlink(const std::string& path, const std::string& name) {
+  if (::unlink(path.c_str()) != 0) return false;
+  removed_(name);
+  return true;
+}
+
 absl::StatusOr<BlobWriter> BlobStore::Write(const Upload& upload) {
   absl::Status status = upload.sha256.empty() ? absl::OkStatus() : CheckHash(upload.sha256);
   if (!status.ok()) return status;
@@ -134,14 +144,14 @@ std::size_t BlobStore::Sweep(const std::set<std::string>& used, job::WallTime no
   std::size_t removed = 0;
   for (const std::string& name : runtime::NamesIn(folder_ + "/partial")) {
     const std::string path = PartialPathOf(name);
-    if (!writers_.contains(name) && OlderThan(path, limit)) removed += ::unlink(path.c_str()) == 0;
+    if (!writers_.contains(name) && OlderThan(path, limit)) removed += Unlink(path, name);
   }
   for (const std::string& prefix : runtime::NamesIn(folder_)) {
     if (prefix.size() != 2) continue;
     for (const std::string& sha256 : runtime::NamesIn(folder_ + "/" + prefix)) {
       const std::string path = folder_ + "/" + prefix + "/" + sha256;
       if (used.contains(sha256) || held_.contains(sha256)) continue;
-      if (OlderThan(path, limit)) removed += ::unlink(path.c_str()) == 0;
+      if (OlderThan(path, limit)) removed += Unlink(path, sha256);
     }
   }
   return removed;
@@ -156,7 +166,7 @@ std::set<std::string> BlobStore::Remove(const std::set<std::string>& unnamed, jo
     if (held_.contains(sha256) || !OlderThan(path, since)) {
       left.insert(sha256);
     } else {
-      ::unlink(path.c_str());
+      Unlink(path, sha256);
     }
   }
   return left;
@@ -228,6 +238,7 @@ absl::StatusOr<std::string> BlobWriter::Commit() {
   const std::string sha256 = file_->FinishHash();
   if (!upload_.sha256.empty() && sha256 != upload_.sha256) {
     file_->Remove();
+    store_->removed_(upload_.sha256);
     return runtime::WithReason(
         absl::DataLossError("sha256: said " + upload_.sha256 + ", and what came has " + sha256 +
                             "; it was removed"),
@@ -256,6 +267,7 @@ absl::StatusOr<bool> BlobWriter::ReadBack() {
   if (!done.ok() || !*done) return done;
   if (back_->FinishHash() != upload_.sha256) {
     back_->Remove();
+    store_->removed_(upload_.sha256);
     return runtime::WithReason(
         absl::DataLossError("sha256:" + upload_.sha256 +
                             ": the disk gives something else than was "

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -43,6 +44,15 @@ class BlobStore {
   // no hash; as the file system has them.
   absl::StatusOr<State> Find(const std::string& sha256) const;
 
+  // Whether it is there, whole or in part; it does not count as used for that. Requires: a hash.
+  bool Has(const std::string& sha256) const;
+
+  // Is told of each blob of which nothing is left; of some that are none, too. Before the first
+  // Write; it outlives the store.
+  void SetRemoved(std::function<void(const std::string& sha256)> removed) {
+    removed_ = std::move(removed);
+  }
+
   // Takes a blob from `offset` on. A second writer of the same blob takes the place of the first,
   // whose caller has most likely gone, and goes on where that one came to. An empty `sha256` takes
   // a file whose hash is not known yet, from 0 on and without a second attempt.
@@ -78,8 +88,11 @@ class BlobStore {
   std::string PartialPathOf(const std::string& name) const;
   void Hold(const std::string& sha256) { ++held_[sha256]; }
   void LetGo(const std::string& sha256);
+  // True: the file was there, and nothing is left of this name.
+  bool Unlink(const std::string& path, const std::string& name);
 
   const std::string folder_;
+  std::function<void(const std::string& sha256)> removed_ = [](const std::string&) {};
   std::map<std::string, std::uint64_t> writers_;  // by the name in partial/: the one that counts
   std::uint64_t last_writer_ = 0;
   bool keep_all_ = false;

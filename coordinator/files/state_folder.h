@@ -5,7 +5,8 @@
 namespace tactus::service {
 
 inline constexpr char kDatabaseName[] = "coordinator.db";
-inline constexpr char kBlobsName[] = "blobs";  // see BlobPath
+inline constexpr char kBlobsName[] = "blobs";      // see BlobPath
+inline constexpr char kUploadsName[] = "uploads";  // see UploadAccounts
 // A copy of the database, while one is made or looked through; whoever has it has the CopySlot.
 inline constexpr char kCopyName[] = "copy.tmp";
 

@@ -1,11 +1,15 @@
 #include "coordinator/service/agent_service.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "coordinator/access/bounds.h"
 #include "coordinator/service/calls.h"
 #include "coordinator/service/upload_call.h"
+#include "runtime/control_thread.h"
+#include "runtime/options.h"
 #include "runtime/status.h"
 
 namespace tactus::service {
@@ -24,8 +28,7 @@ class SessionCall final
 
   void Start() {
     const std::shared_ptr<SessionCall> self = Hold();
-    if (visit().admitted().ok()) return StartRead(&read_);
-    core_.control().Post([self] { self->Close(self->visit().admitted()); });
+    core_.control().Post([self] { self->Begin(); });
   }
 
   void Send(const agent::v1::ToAgent& message) override {
@@ -34,10 +37,16 @@ class SessionCall final
   }
 
   void Close(const absl::Status& status) override {
-    if (!std::exchange(finished_, true)) FinishWith(status);
+    if (std::exchange(finished_, true)) return;
+    patience_.reset();
+    FinishWith(status);
   }
 
   std::string peer() const override { return visit().peer(); }
+  std::string host() const override {
+    const bool asked = visit().who().kind != access::Principal::Kind::kLocal;
+    return asked ? "" : access::HostOfPeer(visit().peer());
+  }
 
   void OnReadDone(bool ok) override {
     core_.control().Post([self = shared_from_this(), ok] { self->Received(ok); });
@@ -54,6 +63,17 @@ class SessionCall final
   }
 
  private:
+  void Begin() {
+    if (!visit().admitted().ok()) return Close(visit().admitted());
+    const Duration limit = visit().bounds().first_message;
+    patience_.emplace(core_.control());
+    patience_->After(limit, [this, limit] {
+      Close(access::Beyond(access::Bound::kFirstMessage,
+                           "hello: did not come within " + runtime::FormatDuration(limit)));
+    });
+    StartRead(&read_);
+  }
+
   void Received(bool ok) {
     if (finished_) return;
     if (!ok) {
@@ -67,6 +87,7 @@ class SessionCall final
       return core_.sessions().Receive(this, read_, [self = shared_from_this()] { self->ReadOn(); });
     }
     opened_ = true;
+    patience_.reset();
     const std::string& node = read_.hello().node();
     visit().About("nodes/" + node);
     absl::Status status =
@@ -75,6 +96,7 @@ class SessionCall final
     if (status.ok()) status = core_.sessions().Open(shared_from_this(), read_);
     if (!status.ok()) return Close(status);
     visit().WriteDown(status);
+    visit().StopCounting();
     ReadOn();
   }
 
@@ -104,6 +126,7 @@ class SessionCall final
   agent::v1::FromAgent read_;   // gRPC writes it while a read is under way
   agent::v1::ToAgent written_;  // gRPC reads it while a write is under way
   // Control thread:
+  std::optional<runtime::Timer> patience_;  // until the first message
   bool opened_ = false;
   bool finished_ = false;
 };

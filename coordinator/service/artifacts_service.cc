@@ -1,5 +1,6 @@
 #include "coordinator/service/artifacts_service.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -21,8 +22,27 @@ class UploadBlobCall final : public ReceivingCall<v1::UploadBlobRequest> {
     }
     visit().About("sha256:" + first.sha256());
     size_bytes_ = first.size_bytes();
+    const absl::Status room = MakeRoom(first);
+    if (!room.ok()) return End(room);
     Accept({.sha256 = first.sha256(), .size_bytes = first.size_bytes(), .offset = first.offset()});
+    around_.accounts.Settle(first.sha256());
   }
+
+  // What is there already takes none.
+  absl::Status MakeRoom(const v1::UploadBlobRequest& first) {
+    if (size_bytes_ > runtime::kBlobBytesMax) return absl::OkStatus();  // refused as that
+    const absl::StatusOr<BlobStore::State> there = around_.blobs.Find(first.sha256());
+    if (!there.ok()) return there.status();
+    if (there->complete) return absl::OkStatus();
+    const std::uint64_t left =
+        size_bytes_ - std::min<std::uint64_t>(size_bytes_, there->received_bytes);
+    const absl::Status status = around_.floor.Admit("upload", left);
+    if (!status.ok()) return status;
+    return around_.accounts.Charge(visit().bounded_name(), first.sha256(), size_bytes_);
+  }
+
+  // Others may write meanwhile.
+  absl::Status MayGoOn() const override { return around_.floor.Admit("upload", 0); }
 
   void Kept(const std::string& sha256) override {
     response_->set_sha256(sha256);

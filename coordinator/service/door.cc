@@ -24,7 +24,8 @@ bool IsInProcess(const grpc::CallbackServerContext& context, const std::string& 
 constexpr char kSession[] = "AgentSession/Session";
 
 bool IsRefusal(const absl::Status& status) {
-  return absl::IsPermissionDenied(status) || absl::IsUnauthenticated(status);
+  return absl::IsPermissionDenied(status) || absl::IsUnauthenticated(status) ||
+         access::BoundOf(status).has_value();
 }
 
 }  // namespace
@@ -51,9 +52,31 @@ Visit::Visit(const Door& door, grpc::CallbackServerContext* context, const char*
     : state_(std::make_shared<State>(State{.door = door, .method = method})) {
   state_->peer = context->peer();
   Identify(context);
+  if (state_->admitted.ok()) Count(*context);
   if (!state_->admitted.ok() || !access::RuleOfShort(method).changes()) return;
   // An agent's stream changes nothing until it says whose it is, which it may never do.
   if (state_->method != std::string_view(kSession)) state_->admitted = Promise();
+}
+
+void Door::RefusedConnections(std::uint64_t count, const std::string& host,
+                              const std::string& why) const {
+  around_.audit.WriteRefusal({.peer = host,
+                              .method = "connection",
+                              .about = std::to_string(count) + " refused: " + why,
+                              .code = "RESOURCE_EXHAUSTED"});
+}
+
+// The page's own calls have bounds where they come in.
+void Visit::Count(const grpc::CallbackServerContext& context) const {
+  State& state = *state_;
+  const std::string name = IsInProcess(context, state.peer) ? "" : bounded_name();
+  if (name.empty()) return;
+  state.place = state.door.calls_.Enter(name);
+  if (state.place) return;
+  state.admitted =
+      access::Beyond(access::Bound::kCalls,
+                     "calls: " + name + " has " + std::to_string(state.door.calls_.per_caller()) +
+                         " under way, which is all that each may (--calls-per-user)");
 }
 
 absl::Status Visit::Promise() const {
@@ -114,6 +137,10 @@ void Visit::WriteDown(const absl::Status& status) const {
 }
 
 void Visit::Leave(const absl::Status& status) const {
+  state_->place.reset();
+  if (const std::optional<access::Bound> bound = access::BoundOf(status)) {
+    state_->door.around_.metrics.CountRefusal(access::NameOf(*bound));
+  }
   state_->door.around_.metrics.CountCall(state_->method, absl::StatusCodeToString(status.code()));
   WriteDown(status);
 }

@@ -6,10 +6,12 @@
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "coordinator/access/audit_log.h"
+#include "coordinator/access/bounds.h"
 #include "coordinator/access/gate.h"
 #include "coordinator/access/object_rules.h"
 #include "coordinator/access/principal.h"
@@ -25,18 +27,26 @@ class Door {
     metrics::CoordinatorMetrics& metrics;
     access::AuditLog& audit;
     const access::Gate* gate;
+    access::BoundsOptions bounds{};
   };
-  explicit Door(const Surroundings& surroundings) : around_(surroundings) {}
+  explicit Door(const Surroundings& surroundings)
+      : around_(surroundings), calls_(surroundings.bounds.calls_per_user) {}
 
   const access::Gate* gate() const { return around_.gate; }
+  const access::BoundsOptions& bounds() const { return around_.bounds; }
 
   // A call that the gate itself refuses, before it is one of ours.
   void Refused(const std::string& who, const std::string& certificate, const std::string& path,
                const absl::Status& status) const;
 
+  // So many connections were refused, the last of them from this host, and why.
+  void RefusedConnections(std::uint64_t count, const std::string& host,
+                          const std::string& why) const;
+
  private:
   friend class Visit;
   const Surroundings around_;
+  mutable access::CallCounts calls_;  // has a lock of its own
 };
 
 // A call, from its coming in until it is answered. Copies stand for the same call. One thread at a
@@ -49,11 +59,18 @@ class Visit {
   // Whether the call may go on; of one that changes something, a line of the audit log is promised
   // then, but for an agent's stream, for which Promise asks. Errors: of access::Gate;
   // PermissionDenied, NOT_LOCAL, an admin's call from elsewhere where nobody is asked; Unavailable,
-  // AUDIT_FULL, it could not be written down.
+  // AUDIT_FULL, it could not be written down; access::Bound::kCalls, they have too many.
   const absl::Status& admitted() const { return state_->admitted; }
   // Requires: admitted.
   const access::Principal& who() const { return state_->who; }
   const std::string& peer() const { return state_->peer; }
+
+  // What bounds know the caller as; see access::BoundedName.
+  std::string bounded_name() const { return access::BoundedName(state_->who, state_->peer); }
+  const access::BoundsOptions& bounds() const { return state_->door.bounds(); }
+
+  // Of an agent's stream that is open: it is bounded as a node from now on, and not as a call.
+  void StopCounting() const { state_->place.reset(); }
 
   // access::Allow of who makes the call.
   absl::Status Allow(const access::Deed& deed) const { return access::Allow(state_->who, deed); }
@@ -83,8 +100,10 @@ class Visit {
     absl::Status admitted{};
     std::unique_ptr<access::AuditLog::Slot> slot{};  // of a change that is not written down yet
     std::string about{};
+    std::optional<access::CallCounts::Place> place{};  // until it leaves
   };
   void Identify(grpc::CallbackServerContext* context) const;
+  void Count(const grpc::CallbackServerContext& context) const;
   access::AuditEntry Entry(const absl::Status& status) const;
 
   std::shared_ptr<State> state_;

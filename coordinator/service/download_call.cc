@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "coordinator/files/job_folder.h"
 #include "coordinator/job/snapshots.h"
 #include "coordinator/shell/job_conversion.h"
 
@@ -41,6 +42,13 @@ class DownloadCall final : public SendingCall<v1::ArtifactChunk> {
     path_ = request.path();
     offset_ = request.offset();
     const auto self = std::static_pointer_cast<DownloadCall>(shared_from_this());
+    // Made here, where a job's own file of the name would be somebody else's word.
+    if (ProvenanceRecords::IsOne(path_)) {
+      return around_.provenance.Make(*id, [self, id = *id](const absl::Status& made) {
+        if (!made.ok()) return self->End(made);
+        self->SendFrom(JobFolder(self->around_.state_folder, id), id);
+      });
+    }
     around_.core.FindJob(*id, [self](const absl::StatusOr<job::JobRecord>& record) {
       if (!record.ok()) return self->End(record.status());
       self->around_.files.Post([self, id = record->name, sha256 = HashOf(*record, self->path_)] {
@@ -52,7 +60,11 @@ class DownloadCall final : public SendingCall<v1::ArtifactChunk> {
  private:
   void Open(const std::string& id, const std::string& sha256) {
     if (!sha256.empty()) return Send(around_.blobs.Read(sha256, offset_));
-    auto reader = ArtifactReader::Open(ResultFolder(around_.state_folder, id), path_);
+    SendFrom(ResultFolder(around_.state_folder, id), id);
+  }
+
+  void SendFrom(const std::string& folder, const std::string& id) {
+    auto reader = ArtifactReader::Open(folder, path_);
     if (absl::IsNotFound(reader.status())) {
       return End(absl::NotFoundError(JobName(id) + ": its result has no file " + path_));
     }

@@ -11,9 +11,12 @@
 
 #include "coordinator/files/artifacts.h"
 #include "coordinator/files/blob_store.h"
+#include "coordinator/files/disk_floor.h"
 #include "coordinator/files/log_store.h"
 #include "coordinator/files/transfer_slots.h"
+#include "coordinator/files/upload_accounts.h"
 #include "coordinator/service/calls.h"
+#include "coordinator/service/provenance_records.h"
 #include "coordinator/shell/core_runner.h"
 #include "runtime/control_thread.h"
 #include "runtime/now.h"
@@ -31,6 +34,9 @@ struct FileSurroundings {
   BlobStore& blobs;          // files' thread
   LogStore& logs;            // files' thread
   TransferSlots& transfers;  // files' thread
+  UploadAccounts& accounts;  // files' thread
+  const DiskFloor& floor;    // likewise, as it blocks
+  const ProvenanceRecords& provenance;
 };
 
 // A call that is destroyed on the files' thread, whoever leaves it last.
@@ -128,6 +134,8 @@ class ReceivingCall : public OwnedCall<ReceivingCall<Request>, grpc::ServerReadR
 
   // The first message, on the files' thread: answered with Accept, there too, or with End.
   virtual void Opened(const Request& first) = 0;
+  // Whether the next bytes of it may be written.
+  virtual absl::Status MayGoOn() const { return absl::OkStatus(); }
   // The blob is whole and durable: answered with End, from any thread.
   virtual void Kept(const std::string& sha256) = 0;
   // Whether the blob is read back before it is Kept: something else will be removed for it.
@@ -160,8 +168,19 @@ class ReceivingCall : public OwnedCall<ReceivingCall<Request>, grpc::ServerReadR
   // Only the time counts for which the caller is waited for.
   void ReadOn() {
     asked_ = runtime::Now();
-    stall_->After(around_.transfers.limits().stall - waited_, [this] { Stalled(); });
+    const Duration stall = around_.transfers.limits().stall;
+    const Duration first = this->visit().bounds().first_message;
+    const bool sooner = !begun_ && first < stall;
+    stall_->After((sooner ? first : stall) - waited_,
+                  [this, sooner] { sooner ? NeverBegan() : Stalled(); });
     this->StartRead(&read_);
+  }
+
+  void NeverBegan() {
+    over_ = true;
+    End(access::Beyond(access::Bound::kFirstMessage,
+                       "upload: its first message did not come within " +
+                           runtime::FormatDuration(this->visit().bounds().first_message)));
   }
 
   // The read that is under way comes back as not ok once the call is over.
@@ -179,6 +198,7 @@ class ReceivingCall : public OwnedCall<ReceivingCall<Request>, grpc::ServerReadR
   void Received(bool ok) {
     if (over_) return;
     stall_->Cancel();
+    begun_ = true;
     const absl::Status still = this->visit().Still();
     if (!still.ok()) return End(still);
     waited_ += runtime::Now() - asked_;
@@ -208,7 +228,8 @@ class ReceivingCall : public OwnedCall<ReceivingCall<Request>, grpc::ServerReadR
   }
 
   void Append() {
-    const absl::Status status = writer_->Append(read_.data());
+    absl::Status status = MayGoOn();
+    if (status.ok()) status = writer_->Append(read_.data());
     if (!status.ok()) return End(status);
     ReadOn();
   }
@@ -235,6 +256,7 @@ class ReceivingCall : public OwnedCall<ReceivingCall<Request>, grpc::ServerReadR
   Instant asked_{};                      // when the latest read began
   Duration waited_{};                    // for the present step
   std::size_t step_bytes_ = 0;           // that came of it
+  bool begun_ = false;                   // the first message came
   bool over_ = false;                    // it stalled
   std::optional<BlobWriter> writer_;     // held until the blob's name is durable; see BlobWriter
 };

@@ -193,11 +193,13 @@ std::vector<NamedBlob> BlobsOf(const v1::JobSpec& spec) {
   return blobs;
 }
 
-// Makes the job if its files are there; looking for them also keeps them for a while.
+// Makes the job if its files are there, and the disk has room for what it will bring; looking for
+// them also keeps them for a while.
 void CreateWithFiles(const FileSurroundings& around, NewJob job,
                      const std::vector<NamedBlob>& blobs, Answer<job::JobRecord> answer) {
-  if (blobs.empty()) return around.core.CreateJob(std::move(job), std::move(answer));
   around.files.Post([around, job = std::move(job), blobs, answer = std::move(answer)]() mutable {
+    const absl::Status room = around.floor.Admit("job", 0);
+    if (!room.ok()) return answer(room);
     for (const auto& [field, sha256] : blobs) {
       const absl::StatusOr<BlobStore::State> state = around.blobs.Find(sha256);
       if (!state.ok()) return answer(state.status());

@@ -15,8 +15,10 @@
 #include <vector>
 
 #include "coordinator/access/audit_log.h"
+#include "coordinator/access/bounds.h"
 #include "coordinator/access/gate.h"
 #include "coordinator/files/blob_store.h"
+#include "coordinator/files/disk_floor.h"
 #include "coordinator/files/job_folder.h"
 #include "coordinator/files/log_sink.h"
 #include "coordinator/files/log_store.h"
@@ -24,13 +26,16 @@
 #include "coordinator/files/store_copying.h"
 #include "coordinator/files/transfer_slots.h"
 #include "coordinator/files/upkeep.h"
+#include "coordinator/files/upload_accounts.h"
 #include "coordinator/page/page.h"
 #include "coordinator/service/admin_service.h"
 #include "coordinator/service/agent_service.h"
 #include "coordinator/service/artifacts_service.h"
+#include "coordinator/service/connections.h"
 #include "coordinator/service/door.h"
 #include "coordinator/service/jobs_service.h"
 #include "coordinator/service/nodes_service.h"
+#include "coordinator/service/provenance_records.h"
 #include "coordinator/service/serving.h"
 #include "coordinator/shell/core_runner.h"
 #include "coordinator/shell/mesh_secrets.h"
@@ -42,6 +47,7 @@
 #include "runtime/http_server.h"
 #include "runtime/listener.h"
 #include "runtime/logging.h"
+#include "runtime/now.h"
 #include "runtime/options.h"
 #include "runtime/process.h"
 #include "runtime/status.h"
@@ -64,6 +70,12 @@ constexpr int kConnectionAgeMs = 600'000;
 constexpr Duration kLeaseMin = Seconds(1);
 constexpr Duration kLeaseMax = std::chrono::minutes(10);
 constexpr Duration kRetainJobsMin = std::chrono::hours(1);
+// To shake hands in: whoever connects and says nothing is cut off then.
+constexpr int kHandshakeTimeoutMs = 10'000;
+// Of reflection and channelz alone, each call of which has a thread while it lasts.
+constexpr int kThreadsMax = 32;
+constexpr std::uint64_t kAuditBytesMin = std::uint64_t{1} << 20;
+constexpr std::uint64_t kApiBytesMin = std::uint64_t{16} << 20;
 constexpr std::uint64_t kRetainBytesMin = std::uint64_t{16} << 20;
 const char* NameOf(Transfer transfer) {
   switch (transfer) {
@@ -96,7 +108,12 @@ absl::Status OfOption(const absl::Status& status) {
   return absl::InvalidArgumentError(std::string(status.message()));
 }
 
-void SetLimits(grpc::ServerBuilder& builder) {
+void SetLimits(grpc::ServerBuilder& builder, std::uint64_t bytes) {
+  grpc::ResourceQuota quota("api");
+  quota.Resize(bytes);
+  quota.SetMaxThreads(kThreadsMax);
+  builder.SetResourceQuota(quota);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
   builder.SetMaxReceiveMessageSize(kReceiveBytesMax);
   builder.SetMaxSendMessageSize(kSendBytesMax);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsMax);
@@ -156,6 +173,7 @@ class ServerImpl final : public Server {
         mesh_secrets_(std::move(parts.mesh_secrets)),
         store_(std::move(parts.store)) {
     metrics_.WatchFolder(options_.state_dir);
+    metrics_.SetDiskFloor(floor_.floor_bytes());
     if (gate_ == nullptr) return;
     credentials_->SetAuthMetadataProcessor(
         gate_->MakeProcessor([this](const std::string& who, const std::string& certificate,
@@ -170,6 +188,7 @@ class ServerImpl final : public Server {
     absl::Status status = OpenHttp();
     if (status.ok()) status = core_.Start();
     control_.RunAndWait([this] {
+      core_.sessions().SetNodesPerHost(options_.bounds.nodes_per_host);
       core_.sessions().SetTakeLog(
           [this](const std::string& node, const agent::v1::LogLines& lines) {
             log_sink_.Take(node, lines);
@@ -188,6 +207,16 @@ class ServerImpl final : public Server {
  private:
   absl::Status OpenHttp();
   absl::Status Serve();
+  void TakeConnection(boost::asio::ip::tcp::socket connection);
+  void Refused(const std::string& host, Connections::Verdict verdict);
+  // Signs at once, while the certificate is that of the time; else at the first download.
+  void Vouch(const std::string& job) const {
+    provenance_.Make(job, [job](const absl::Status& made) {
+      if (made.ok() || absl::IsNotFound(made)) return;
+      runtime::Logger("files")->warn("provenance not on record job={} error={}", job,
+                                     runtime::Quoted(std::string(made.message())));
+    });
+  }
   // Files' thread.
   void ForgetFiles(const std::string& job) {
     logs_.Forget(job);
@@ -203,9 +232,14 @@ class ServerImpl final : public Server {
   const MeshSecrets mesh_secrets_;
   const std::unique_ptr<store::Store> store_;
   metrics::CoordinatorMetrics metrics_{TACTUS_VERSION};
-  const Door calls_door_{{.metrics = metrics_, .audit = *audit_, .gate = gate_.get()}};
+  const Door calls_door_{
+      {.metrics = metrics_, .audit = *audit_, .gate = gate_.get(), .bounds = options_.bounds}};
   // Of the files' thread, and outliving it: what is posted to it late goes with it.
   BlobStore blobs_{files_folder_ + "/" + kBlobsName};
+  UploadAccounts accounts_{blobs_,
+                           {.path = files_folder_ + "/" + kUploadsName,
+                            .bytes_max = options_.bounds.upload_bytes_per_user}};
+  const DiskFloor floor_{files_folder_, options_.disk_floor};
   LogStore logs_{files_folder_ + "/jobs"};
   TransferSlots transfers_{options_.transfers, [this](Transfer transfer, std::size_t calls) {
                              metrics_.SetTransfers(NameOf(transfer), calls);
@@ -225,6 +259,7 @@ class ServerImpl final : public Server {
        .store = *store_,
        .metrics = metrics_,
        .forget_files = [this](const std::string& job) { ForgetFiles(job); },
+       .job_over = [this](const std::string& job) { Vouch(job); },
        .tape = {.folder = options_.state_dir + "/tapes", .bytes_max = options_.tape_bytes},
        .restored = options_.restored,
        .unfinished_max = options_.unfinished_jobs,
@@ -235,13 +270,20 @@ class ServerImpl final : public Server {
   LogSink log_sink_{{.find = [this](const std::string& id) { return core_.Unfinished(id); },
                      .files = files_,
                      .logs = logs_}};
+  const ProvenanceRecords provenance_{{.core = core_,
+                                       .files = files_,
+                                       .state_folder = files_folder_,
+                                       .tls_dir = options_.security.tls_dir}};
   const FileSurroundings file_surroundings_{.core = core_,
                                             .files = files_,
                                             .door = calls_door_,
                                             .state_folder = files_folder_,
                                             .blobs = blobs_,
                                             .logs = logs_,
-                                            .transfers = transfers_};
+                                            .transfers = transfers_,
+                                            .accounts = accounts_,
+                                            .floor = floor_,
+                                            .provenance = provenance_};
   const std::unique_ptr<grpc::Service> jobs_ = MakeJobsService(file_surroundings_);
   NodesService nodes_{core_, calls_door_};
   AgentService agents_{file_surroundings_};
@@ -278,6 +320,7 @@ class ServerImpl final : public Server {
                             .options = options_.backup}};
   // gRPC's own listener is deaf for ever after one connection that it could not take.
   runtime::ControlThread door_;
+  Connections open_{{.of_host = options_.bounds.connections_per_host, .all = OpenFilesShare()}};
   std::unique_ptr<runtime::Listener> listener_;  // null: not yet, as the next two
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;
   std::unique_ptr<grpc::Server> server_;
@@ -310,7 +353,7 @@ absl::Status ServerImpl::Serve() {
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::channelz::experimental::InitChannelzService();
   grpc::ServerBuilder builder;
-  SetLimits(builder);
+  SetLimits(builder, options_.api_bytes);
   auto listener = runtime::Listener::Open(door_, options_.listen);
   if (!listener.ok()) {
     return {listener.status().code(), "listen: " + std::string(listener.status().message())};
@@ -338,11 +381,36 @@ absl::Status ServerImpl::Serve() {
     http_->Start();
   }
   door_.RunAndWait([this] {
-    listener_->Start([this](boost::asio::ip::tcp::socket connection) {
-      HandOver(std::move(connection), *connections_);
-    });
+    listener_->Start(
+        [this](boost::asio::ip::tcp::socket connection) { TakeConnection(std::move(connection)); });
   });
   return absl::OkStatus();
+}
+
+void ServerImpl::TakeConnection(boost::asio::ip::tcp::socket connection) {
+  boost::system::error_code ignored;
+  const std::string host =
+      access::HostOfAddress(connection.remote_endpoint(ignored).address().to_string());
+  const Connections::Verdict verdict =
+      open_.Admit(host, connection.native_handle(), runtime::Now());
+  if (verdict != Connections::Verdict::kAdmitted) return Refused(host, verdict);
+  HandOver(std::move(connection), *connections_);
+}
+
+// It is closed without a word, as gRPC has none before a connection stands. Thousands a second may
+// come: the log and the audit log have their number.
+void ServerImpl::Refused(const std::string& host, Connections::Verdict verdict) {
+  metrics_.CountRefusal(access::NameOf(access::Bound::kConnections));
+  const std::uint64_t count = open_.CountRefusal(runtime::Now());
+  if (count == 0) return;
+  const bool of_host = verdict == Connections::Verdict::kTooManyOfHost;
+  const std::string why = of_host ? "the host has " + std::to_string(open_.limits().of_host) +
+                                        ", which is all that each may (--connections-per-host)"
+                                  : "there are " + std::to_string(open_.limits().all) +
+                                        ", three quarters of the files that may be open";
+  runtime::Logger("listener")
+      ->warn("connections refused count={} host={} reason={}", count, host, runtime::Quoted(why));
+  calls_door_.RefusedConnections(count, host, why);
 }
 
 // Who looks first; then the server, with a deadline, while the control thread still answers; then
@@ -371,6 +439,27 @@ void ServerImpl::Shutdown() {
   storage_.Stop();
   tapes_.Stop();
   control_.Stop();
+}
+
+}  // namespace
+
+namespace {
+
+absl::Status TooSmall(const char* option, std::uint64_t found, std::uint64_t least) {
+  if (found >= least) return absl::OkStatus();
+  return absl::InvalidArgumentError(std::string(option) + ": found " + std::to_string(found) +
+                                    ", allowed is " + std::to_string(least) + " and more");
+}
+
+absl::Status CheckBounds(const ServerOptions& options) {
+  const access::BoundsOptions& bounds = options.bounds;
+  absl::Status status = TooSmall("connections-per-host", bounds.connections_per_host, 1);
+  if (status.ok()) status = TooSmall("calls-per-user", bounds.calls_per_user, 1);
+  if (status.ok()) status = TooSmall("nodes-per-host", bounds.nodes_per_host, 1);
+  if (status.ok()) status = TooSmall("upload-bytes-per-user", bounds.upload_bytes_per_user, 1);
+  if (status.ok()) status = TooSmall("audit-bytes", options.audit_bytes, kAuditBytesMin);
+  if (status.ok()) status = TooSmall("api-memory", options.api_bytes, kApiBytesMin);
+  return status;
 }
 
 }  // namespace
@@ -406,6 +495,7 @@ absl::Status ServerOptions::Validate() const {
                                       " and more");
   }
   status = CheckSharing(*this);
+  if (status.ok()) status = CheckBounds(*this);
   return status.ok() ? backup.Validate(state_dir) : status;
 }
 
@@ -431,8 +521,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Open(const ServerOptions& option
     if (!opened.ok()) return opened.status();
     store = *std::move(opened);
   }
-  auto audit = access::AuditLog::Open(
-      {.folder = options.state_dir + "/audit", .lines_max = options.audit_lines});
+  auto audit = access::AuditLog::Open({.folder = options.state_dir + "/audit",
+                                       .lines_max = options.audit_lines,
+                                       .kept_bytes_max = options.audit_bytes});
   if (!audit.ok()) return audit.status();
   absl::StatusOr<MeshSecrets> mesh_secrets = MeshSecrets::Open(options.files_folder());
   if (!mesh_secrets.ok()) return mesh_secrets.status();

@@ -5,11 +5,13 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/time.h"
+#include "coordinator/access/bounds.h"
 #include "coordinator/backup/backups.h"
 #include "coordinator/files/transfer_slots.h"
 #include "coordinator/files/upkeep.h"
@@ -43,6 +45,13 @@ struct ServerOptions {
   backup::BackupOptions backup = {};
   identity::Security security = {};
   std::string policy_file = {};  // of access::Gate; empty: its standard one. With TLS alone
+  access::BoundsOptions bounds = {};
+  // Of room on the disk, see DiskFloor; unset: as that has it.
+  std::optional<std::uint64_t> disk_floor = {};
+  std::uint64_t audit_bytes = std::uint64_t{1} << 30;  // of the audit log's files; 1 MiB or more
+  // That gRPC may hold of calls and connections; 16 MiB or more. Above, it takes from whoever has
+  // most.
+  std::uint64_t api_bytes = std::uint64_t{1} << 30;
   // No flags of their own; other than the defaults in tests.
   Upkeep::Intervals upkeep = {};
   Duration look_at_rules = Seconds(5);  // as access::GateOptions has it

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "coordinator/access/bounds.h"
 #include "coordinator/shell/agent_conversion.h"
 #include "coordinator/shell/job_conversion.h"
 #include "runtime/logging.h"
@@ -70,6 +71,13 @@ absl::Status AgentSessions::Open(const std::shared_ptr<AgentStream>& stream,
   if (!joined.ok()) return joined.status();
   const absl::Status version = CheckAgentVersion(hello.agent_version(), TACTUS_VERSION);
   if (!version.ok()) return version;
+  const std::string host = stream->host();
+  if (!HostHasRoom(host, hello.node())) {
+    return access::Beyond(access::Bound::kNodes,
+                          "hello.node: " + std::to_string(nodes_per_host_) +
+                              " nodes are here from " + host +
+                              ", which is all that a host may bring (--nodes-per-host)");
+  }
   const std::optional<session::Refusal> refusal =
       rules_.Open(stream,
                   {.joined = *std::move(joined),
@@ -79,7 +87,48 @@ absl::Status AgentSessions::Open(const std::shared_ptr<AgentStream>& stream,
                              .metrics_address = hello.metrics_address(),
                              .peer = stream->peer()}},
                   runtime::Now());
-  return refusal ? StatusOf(*refusal, hello) : absl::OkStatus();
+  if (refusal) return StatusOf(*refusal, hello);
+  SetHost(hello.node(), host);
+  return absl::OkStatus();
+}
+
+bool AgentSessions::IsGone(const std::string& node) const {
+  const auto session = rules_.all().find(node);
+  return session == rules_.all().end() ||
+         (session->second->stream == nullptr && !session->second->Expected());
+}
+
+// Room is that of nodes that are neither here nor expected.
+bool AgentSessions::HostHasRoom(const std::string& host, const std::string& node) {
+  const auto found = nodes_of_.find(host);
+  if (host.empty() || found == nodes_of_.end()) return true;
+  if (found->second.contains(node) || found->second.size() < nodes_per_host_) return true;
+  ForgetHosts();
+  const auto left = nodes_of_.find(host);
+  return left == nodes_of_.end() || left->second.size() < nodes_per_host_;
+}
+
+// Of nodes that are gone.
+void AgentSessions::ForgetHosts() {
+  std::erase_if(host_of_, [this](const auto& entry) { return IsGone(entry.first); });
+  nodes_of_.clear();
+  for (const auto& [node, host] : host_of_) nodes_of_[host].insert(node);
+}
+
+void AgentSessions::SetHost(const std::string& node, const std::string& host) {
+  // Whoever comes from ever other hosts leaves no more than this.
+  if (host_of_.size() >= 2 * Rules::kNodesMax) ForgetHosts();
+  const auto former = host_of_.find(node);
+  if (former != host_of_.end()) {
+    if (former->second == host) return;
+    const auto nodes = nodes_of_.find(former->second);
+    nodes->second.erase(node);
+    if (nodes->second.empty()) nodes_of_.erase(nodes);
+    host_of_.erase(former);
+  }
+  if (host.empty()) return;
+  nodes_of_[host].insert(node);
+  host_of_[node] = host;
 }
 
 void AgentSessions::Receive(AgentStream* stream, const agent::v1::FromAgent& message,

@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +32,8 @@ class AgentStream {
   virtual void Close(const absl::Status& status) = 0;
   // From where it was dialled, as gRPC writes it; empty: not known.
   virtual std::string peer() const { return {}; }
+  // Whose number of nodes is bounded; empty: its certificate names the one that it may be.
+  virtual std::string host() const { return {}; }
 };
 
 // What is known of a node, for a listing.
@@ -71,13 +75,17 @@ class AgentSessions {
     rules_.SetIdentity(std::move(identity));
   }
 
+  // Nodes of one AgentStream::host that are here or expected, at most. Before the first agent.
+  void SetNodesPerHost(std::size_t nodes) { nodes_per_host_ = nodes; }
+
   // Until then what workers write is dropped.
   void SetTakeLog(TakeLog take_log) { take_log_ = std::move(take_log); }
 
   // The first message of a stream. On error the stream is not part of any session; the caller
   // closes it. Errors: InvalidArgument, not a proper Hello; FailedPrecondition, an agent of another
   // version, or with workers of another coordinator or a newer epoch; AlreadyExists, another agent
-  // that is alive has the name; ResourceExhausted, too many nodes; Unavailable, kUnfinishedMax.
+  // that is alive has the name; ResourceExhausted, too many nodes, also of its host; Unavailable,
+  // kUnfinishedMax.
   absl::Status Open(const std::shared_ptr<AgentStream>& stream, const agent::v1::FromAgent& first);
 
   // A later message; `next` is called when the stream may read on, unless it is closed.
@@ -117,10 +125,18 @@ class AgentSessions {
 
  private:
   void Write(AgentStream& stream, const session::Outgoing<agent::v1::ToAgent>& outgoing) const;
+  bool IsGone(const std::string& node) const;
+  void ForgetHosts();
+  bool HostHasRoom(const std::string& host, const std::string& node);
+  void SetHost(const std::string& node, const std::string& host);
   std::optional<job::Event> EventOf(const std::string& node, const agent::v1::FromAgent& message);
 
   Rules rules_;
   const RunsElsewhere runs_elsewhere_;
+  std::size_t nodes_per_host_ = Rules::kNodesMax;
+  // Names of nodes by the host that they came from last, and the reverse; none is empty.
+  std::map<std::string, std::set<std::string>> nodes_of_;
+  std::map<std::string, std::string> host_of_;
   TakeLog take_log_ = [](const std::string&, const agent::v1::LogLines&) {};
 };
 

@@ -262,6 +262,7 @@ void CoreRunner::On(const job::PublishJob& action) {
   if (over) {
     watchers_.End(record.id, absl::OkStatus());
     history_.Over(record.id);
+    around_.job_over(record.name);
   }
   waiters_.Changed(record.id, EtagOf(record));
 }

@@ -101,6 +101,8 @@ class CoreRunner {
     metrics::CoordinatorMetrics& metrics;
     // Removes the files of a job that is no more; called on the files' thread.
     std::function<void(const std::string& job)> forget_files;
+    // Is told of a job that is over, once that is durable; called on the control thread.
+    std::function<void(const std::string& job)> job_over = [](const std::string&) {};
     tape::TapeRecorder::Options tape{};
     bool restored = false;                        // from a backup: see ServerOptions
     std::size_t unfinished_max = kUnfinishedMax;  // another in tests

@@ -1,6 +1,7 @@
 #include "coordinator/files/artifacts.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -43,6 +44,19 @@ TEST_F(ArtifactsTest, LinksAndFoldersAreNotRead) {
 
   EXPECT_FALSE(ArtifactReader::Open(folder_, "link").ok());
   EXPECT_TRUE(absl::IsNotFound(ArtifactReader::Open(folder_, "folder").status()));
+}
+
+TEST_F(ArtifactsTest, ALinkOnTheWayLeadsNowhereAndAPipeIsNotWaitedFor) {
+  std::filesystem::create_directory(folder_ + "/folder");
+  std::ofstream(folder_ + "/folder/model.pt") << "hello";
+  std::filesystem::create_symlink("folder", folder_ + "/way");
+  ASSERT_EQ(::mkfifo((folder_ + "/pipe").c_str(), 0600), 0);
+
+  EXPECT_TRUE(ArtifactReader::Open(folder_, "folder/model.pt").ok());
+  EXPECT_TRUE(absl::IsPermissionDenied(ArtifactReader::Open(folder_, "way/model.pt").status()));
+  EXPECT_TRUE(
+      absl::IsPermissionDenied(ArtifactReader::Open(folder_ + "/folder", "../pipe").status()));
+  EXPECT_TRUE(absl::IsNotFound(ArtifactReader::Open(folder_, "pipe").status()));
 }
 
 TEST(ArtifactPathTest, PathsThatLeaveTheResultAreRefused) {
