@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "coordinator/access/audit_log.h"
+#include "coordinator/access/enrolment.h"
 #include "coordinator/access/gate.h"
 #include "coordinator/files/blob_store.h"
 #include "coordinator/files/job_folder.h"
@@ -31,6 +32,7 @@
 #include "coordinator/service/agent_service.h"
 #include "coordinator/service/artifacts_service.h"
 #include "coordinator/service/door.h"
+#include "coordinator/service/enrolment_service.h"
 #include "coordinator/service/jobs_service.h"
 #include "coordinator/service/nodes_service.h"
 #include "coordinator/shell/core_runner.h"
@@ -62,6 +64,8 @@ constexpr int kStreamsMax = 1024;
 // A connection shows its certificate once: whoever renews it comes by another one soon. Calls that
 // run stay on the old one.
 constexpr int kConnectionAgeMs = 600'000;
+constexpr Duration kCertificateLifeMin = Seconds(30);
+constexpr Duration kCertificateLifeMax = std::chrono::hours(24 * 90);
 constexpr Duration kRetainJobsMin = std::chrono::hours(1);
 constexpr std::uint64_t kRetainBytesMin = std::uint64_t{16} << 20;
 constexpr const char* kServices[] = {"",
@@ -69,6 +73,7 @@ constexpr const char* kServices[] = {"",
                                      "tactus.v1.Nodes",
                                      "tactus.v1.Artifacts",
                                      "tactus.v1.Admin",
+                                     "tactus.v1.Enrolment",
                                      "tactus.agent.v1.AgentSession"};
 
 const char* NameOf(Transfer transfer) {
@@ -94,7 +99,19 @@ absl::StatusOr<std::unique_ptr<access::Gate>> OpenGate(const ServerOptions& opti
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> CredentialsOf(
     const ServerOptions& options) {
   if (options.security.tls_dir.empty()) return grpc::InsecureServerCredentials();
-  return identity::MakeServerCredentials(options.security.tls_dir);
+  return identity::MakeServerCredentials(options.security.tls_dir,
+                                         options.authority_folder.empty()
+                                             ? identity::Strangers::kMayNot
+                                             : identity::Strangers::kMayConnect);
+}
+
+// Null: it gives no certificates.
+absl::StatusOr<std::unique_ptr<access::Enrolment>> OpenEnrolment(const ServerOptions& options) {
+  if (options.authority_folder.empty()) return nullptr;
+  return access::Enrolment::Open({.authority_folder = options.authority_folder,
+                                  .tls_dir = options.security.tls_dir,
+                                  .tokens_file = options.state_dir + "/tokens",
+                                  .life = options.certificate_life / Seconds(1)});
 }
 
 // Whatever is wrong with a file that an option names, it is the option that is to be changed.
@@ -123,6 +140,7 @@ class ServerImpl final : public Server {
     runtime::LockFile lock;
     std::unique_ptr<store::Store> store;
     std::unique_ptr<access::AuditLog> audit;
+    std::unique_ptr<access::Enrolment> enrolment;            // null: it gives no certificates
     std::unique_ptr<access::Gate> gate;                      // null: nobody is asked who they are
     std::shared_ptr<grpc::ServerCredentials> credentials{};  // shared with gRPC
   };
@@ -131,6 +149,7 @@ class ServerImpl final : public Server {
       : options_(options),
         lock_(std::move(parts.lock)),
         audit_(std::move(parts.audit)),
+        enrolment_(std::move(parts.enrolment)),
         gate_(std::move(parts.gate)),
         credentials_(std::move(parts.credentials)),
         store_(std::move(parts.store)) {
@@ -178,6 +197,7 @@ class ServerImpl final : public Server {
   const ServerOptions options_;
   const runtime::LockFile lock_;
   const std::unique_ptr<access::AuditLog> audit_;
+  const std::unique_ptr<access::Enrolment> enrolment_;
   const std::unique_ptr<access::Gate> gate_;
   const std::shared_ptr<grpc::ServerCredentials> credentials_;
   const std::unique_ptr<store::Store> store_;
@@ -230,6 +250,8 @@ class ServerImpl final : public Server {
                        .door = calls_door_,
                        .state_folder = options_.state_dir,
                        .copy_slot = copy_slot_}};
+  EnrolmentService enrolment_service_{
+      {.enrolment = enrolment_.get(), .files = files_, .door = calls_door_}};
   Upkeep upkeep_{
       {.control = control_,
        .storage = storage_,
@@ -304,6 +326,7 @@ absl::Status ServerImpl::Serve() {
   builder.RegisterService(&agents_);
   builder.RegisterService(&artifacts_);
   builder.RegisterService(&admin_);
+  builder.RegisterService(&enrolment_service_);
   server_ = builder.BuildAndStart();
   if (server_ == nullptr) return absl::InternalError("listen: the server cannot be started");
   SetServing(true);
@@ -376,6 +399,15 @@ absl::Status ServerOptions::Validate() const {
     return absl::InvalidArgumentError(
         "policy: found without --tls-dir; nobody has a role where nobody is asked who they are");
   }
+  if (!authority_folder.empty() && security.tls_dir.empty()) {
+    return absl::InvalidArgumentError(
+        "ca-dir: found without --tls-dir, where this coordinator's own certificate is to be");
+  }
+  if (certificate_life < kCertificateLifeMin || certificate_life > kCertificateLifeMax) {
+    return absl::InvalidArgumentError("certificate-life: found " +
+                                      runtime::FormatDuration(certificate_life) +
+                                      ", allowed are 30s to 90d");
+  }
   if (metrics_listen != "off" && !runtime::ParseHostPort(metrics_listen)) {
     return absl::InvalidArgumentError("metrics-listen: found \"" + metrics_listen +
                                       "\", allowed is host:port or off");
@@ -400,14 +432,17 @@ absl::Status ServerOptions::Validate() const {
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Open(const ServerOptions& options) {
-  auto credentials = CredentialsOf(options);
-  if (!credentials.ok()) return OfOption(credentials.status());
-  absl::StatusOr<std::unique_ptr<access::Gate>> gate = OpenGate(options);
-  if (!gate.ok()) return OfOption(gate.status());
   absl::Status status = runtime::MakeWritableFolder(options.state_dir);
   if (!status.ok()) return status;
   absl::StatusOr<runtime::LockFile> lock = runtime::LockFile::Acquire(options.state_dir + "/lock");
   if (!lock.ok()) return lock.status();
+  // First of all: it may make the certificate that the others read.
+  absl::StatusOr<std::unique_ptr<access::Enrolment>> enrolment = OpenEnrolment(options);
+  if (!enrolment.ok()) return OfOption(enrolment.status());
+  auto credentials = CredentialsOf(options);
+  if (!credentials.ok()) return OfOption(credentials.status());
+  absl::StatusOr<std::unique_ptr<access::Gate>> gate = OpenGate(options);
+  if (!gate.ok()) return OfOption(gate.status());
   RemoveCopy(options.state_dir + "/" + kCopyName);  // of a process that was killed
   absl::StatusOr<std::unique_ptr<store::Store>> store =
       store::Store::Open(options.state_dir + "/" + kDatabaseName);
@@ -418,6 +453,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Open(const ServerOptions& option
   ServerImpl::Parts parts = {.lock = *std::move(lock),
                              .store = *std::move(store),
                              .audit = *std::move(audit),
+                             .enrolment = *std::move(enrolment),
                              .gate = *std::move(gate),
                              .credentials = *std::move(credentials)};
   auto server = std::make_unique<ServerImpl>(options, std::move(parts));

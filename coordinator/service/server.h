@@ -35,11 +35,14 @@ struct ServerOptions {
   backup::BackupOptions backup = {};
   identity::Security security = {};
   std::string policy_file = {};  // of access::Gate; empty: its standard one. With TLS alone
+  // Of tactus admin init-ca: the coordinator gives certificates, its own too; empty: it gives none.
+  std::string authority_folder = {};
+  Duration certificate_life = std::chrono::hours(24 * 7);  // 30 s to 90 days
   // No flags of their own; other than the defaults in tests.
   Upkeep::Intervals upkeep = {};
   Duration look_at_rules = Seconds(5);  // as access::GateOptions has it
   TransferSlots::Limits transfers = {};
-  std::size_t audit_lines = 4096;  // as access::AuditOptions has lines_max
+  std::size_t audit_lines = 4096;         // as access::AuditOptions has lines_max
   std::size_t unfinished_jobs = 100'000;  // jobs that are not over, at most
 
   // Errors: InvalidArgument, the first option that is wrong.
