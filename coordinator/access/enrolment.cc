@@ -20,7 +20,6 @@ namespace {
 
 using KeptToken = v1::KeptTokens::KeptToken;
 
-constexpr int kTokensMax = 1000;
 // A token that is too old is known as such for a while, and one that was used, for its key.
 constexpr std::int64_t kRememberedSeconds = identity::kDaySeconds;
 
@@ -105,9 +104,10 @@ absl::StatusOr<Enrolment::NewToken> Enrolment::CreateToken(const std::string& ho
                                                            std::int64_t seconds, std::int64_t now) {
   int waiting = 0;
   for (const KeptToken& token : tokens_.tokens()) waiting += now < token.expires() ? 1 : 0;
-  if (waiting >= kTokensMax) {
+  if (waiting >= options_.tokens_max) {
     return runtime::WithReason(
-        absl::ResourceExhaustedError("token: 1,000 are not too old yet, and no more are made"),
+        absl::ResourceExhaustedError("token: " + std::to_string(waiting) +
+                                     " are not too old yet, and no more are made"),
         {.reason = "TOO_MANY_TOKENS"});
   }
   const auto authority = identity::ReadAuthority(options_.authority_folder, now);

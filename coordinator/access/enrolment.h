@@ -21,6 +21,7 @@ struct EnrolmentOptions {
   std::string tls_dir{};           // the coordinator's own
   std::string tokens_file{};       // v1::KeptTokens as JSON; made when a token is
   std::int64_t life = 0;           // of certificates [s], > 0
+  int tokens_max = 1000;           // that wait to be used
 };
 
 // A coordinator's. One thread at a time, which blocks on files, but for the own certificate, which
@@ -36,7 +37,7 @@ class Enrolment {
     std::string text{};
     std::int64_t expires = 0;  // [s since 1970]
   };
-  // `holder`: "node/gpu-7" or "user/alice". Errors: ResourceExhausted, there are 1,000 that wait;
+  // `holder`: "node/gpu-7" or "user/alice". Errors: ResourceExhausted, as many wait as may;
   // as identity::ReadAuthority; of the file system.
   absl::StatusOr<NewToken> CreateToken(const std::string& holder, std::int64_t seconds,
                                        std::int64_t now);

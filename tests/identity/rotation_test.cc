@@ -25,17 +25,17 @@
 namespace tactus::identity {
 namespace {
 
-constexpr std::int64_t kNow = 1'900'000'000;
+constexpr std::int64_t kMade = 1'900'000'000;
 constexpr std::int64_t kWeek = 7 * kDaySeconds;
 
-std::string TextOf(const std::string& path) {
+std::string TextIn(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
 class RotationTest : public testing::Test {
  protected:
-  RotationTest() { EXPECT_TRUE(InitAuthority(ca_, "tactus", kNow, 1000).ok()); }
+  RotationTest() { EXPECT_TRUE(InitAuthority(ca_, "tactus", kMade, 1000).ok()); }
 
   TlsTexts Issued(std::int64_t now, Kind kind = Kind::kNode) const {
     const auto authority = ReadAuthority(ca_, now);
@@ -60,7 +60,7 @@ class RotationTest : public testing::Test {
 
 // Whoever has a certificate that is valid knows all authorities that have signed valid ones.
 TEST_F(RotationTest, AtEveryMomentAllWhoAreValidKnowEachOther) {
-  const std::int64_t begin = kNow + 10;
+  const std::int64_t begin = kMade + 10;
   const TlsTexts before = Issued(begin - 1);
   const auto rotated = RotateAuthority(ca_, {.now = begin, .over = kWeek});
   ASSERT_TRUE(rotated.ok()) << rotated.status();
@@ -86,62 +86,62 @@ TEST_F(RotationTest, AtEveryMomentAllWhoAreValidKnowEachOther) {
 }
 
 TEST_F(RotationTest, TheKeyThatSignsIsTheOneThatBeganLast) {
-  const std::string first = ReadAuthority(ca_, kNow)->key;
-  ASSERT_TRUE(RotateAuthority(ca_, {.now = kNow, .over = 100}).ok());
+  const std::string first = ReadAuthority(ca_, kMade)->key;
+  ASSERT_TRUE(RotateAuthority(ca_, {.now = kMade, .over = 100}).ok());
 
-  EXPECT_EQ(ReadAuthority(ca_, kNow + 99)->key, first);
-  EXPECT_NE(ReadAuthority(ca_, kNow + 100)->key, first);
-  EXPECT_NE(ReadAuthority(ca_, kNow + 250)->key, first);
-  EXPECT_EQ(RotateAuthority(ca_, {.now = kNow + 50, .over = 100}).status().code(),
+  EXPECT_EQ(ReadAuthority(ca_, kMade + 99)->key, first);
+  EXPECT_NE(ReadAuthority(ca_, kMade + 100)->key, first);
+  EXPECT_NE(ReadAuthority(ca_, kMade + 250)->key, first);
+  EXPECT_EQ(RotateAuthority(ca_, {.now = kMade + 50, .over = 100}).status().code(),
             absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(RotateAuthority(ca_, {.now = kNow + 50, .over = 0}).status().code(),
+  EXPECT_EQ(RotateAuthority(ca_, {.now = kMade + 50, .over = 0}).status().code(),
             absl::StatusCode::kInvalidArgument);
-  ASSERT_TRUE(RotateAuthority(ca_, {.now = kNow + 500, .over = 100}).ok());
-  EXPECT_EQ(TextOf(ca_ + "/ca-key.pem").find(first), std::string::npos);
+  ASSERT_TRUE(RotateAuthority(ca_, {.now = kMade + 500, .over = 100}).ok());
+  EXPECT_EQ(TextIn(ca_ + "/ca-key.pem").find(first), std::string::npos);
 }
 
 TEST_F(RotationTest, ATokensPinOutlivesTheFirstHalfOfARotation) {
   const auto pin = [&](std::int64_t now) {
     return *KeyHashOfCertificate(ReadAuthority(ca_, now)->certificate);
   };
-  const std::string before = pin(kNow);
-  ASSERT_TRUE(RotateAuthority(ca_, {.now = kNow, .over = 1000}).ok());
+  const std::string before = pin(kMade);
+  ASSERT_TRUE(RotateAuthority(ca_, {.now = kMade, .over = 1000}).ok());
 
-  EXPECT_EQ(pin(kNow + 999), before);
-  EXPECT_TRUE(
-      IsPinnedCoordinator(Issued(kNow + 999, Kind::kCoordinator).certificate, before, kNow + 999));
+  EXPECT_EQ(pin(kMade + 999), before);
+  EXPECT_TRUE(IsPinnedCoordinator(Issued(kMade + 999, Kind::kCoordinator).certificate, before,
+                                  kMade + 999));
 }
 
 TEST_F(RotationTest, OnlyThePinnedAuthoritysCoordinatorIsTakenForIt) {
-  const std::string pin = *KeyHashOfCertificate(ReadAuthority(ca_, kNow)->certificate);
-  const TlsTexts own = Issued(kNow, Kind::kCoordinator);
-  const AuthorityTexts other = *MakeAuthority("tactus", kNow, 100);
-  const TlsTexts others = *IssueCertificate(other, {.kind = Kind::kCoordinator, .now = kNow});
-  const TlsTexts node = Issued(kNow);
+  const std::string pin = *KeyHashOfCertificate(ReadAuthority(ca_, kMade)->certificate);
+  const TlsTexts own = Issued(kMade, Kind::kCoordinator);
+  const AuthorityTexts other = *MakeAuthority("tactus", kMade, 100);
+  const TlsTexts others = *IssueCertificate(other, {.kind = Kind::kCoordinator, .now = kMade});
+  const TlsTexts node = Issued(kMade);
 
-  EXPECT_TRUE(IsPinnedCoordinator(own.certificate, pin, kNow));
-  EXPECT_FALSE(IsPinnedCoordinator(own.certificate, std::string(64, '0'), kNow));
-  EXPECT_FALSE(IsPinnedCoordinator(own.certificate, pin, kNow + 8 * kDaySeconds));
-  EXPECT_FALSE(IsPinnedCoordinator(others.certificate, pin, kNow));
+  EXPECT_TRUE(IsPinnedCoordinator(own.certificate, pin, kMade));
+  EXPECT_FALSE(IsPinnedCoordinator(own.certificate, std::string(64, '0'), kMade));
+  EXPECT_FALSE(IsPinnedCoordinator(own.certificate, pin, kMade + 8 * kDaySeconds));
+  EXPECT_FALSE(IsPinnedCoordinator(others.certificate, pin, kMade));
   // Another's certificate beside the pinned authority's, which everybody can have.
-  EXPECT_FALSE(IsPinnedCoordinator(others.certificate + own.authority, pin, kNow));
-  EXPECT_FALSE(IsPinnedCoordinator(node.certificate + own.authority, pin, kNow));
-  EXPECT_FALSE(IsPinnedCoordinator(own.authority, pin, kNow));
-  EXPECT_FALSE(IsPinnedCoordinator("", pin, kNow));
+  EXPECT_FALSE(IsPinnedCoordinator(others.certificate + own.authority, pin, kMade));
+  EXPECT_FALSE(IsPinnedCoordinator(node.certificate + own.authority, pin, kMade));
+  EXPECT_FALSE(IsPinnedCoordinator(own.authority, pin, kMade));
+  EXPECT_FALSE(IsPinnedCoordinator("", pin, kMade));
 }
 
 TEST_F(RotationTest, ARequestIsOfItsKeyAndOfAStrongOne) {
   const std::string key = *MakeKey();
   const std::string request = *MakeRequest(key);
-  const auto authority = *ReadAuthority(ca_, kNow);
+  const auto authority = *ReadAuthority(ca_, kMade);
 
   const auto issued = IssueCertificate(
-      authority, {.kind = Kind::kNode, .name = "a", .now = kNow, .request = request});
+      authority, {.kind = Kind::kNode, .name = "a", .now = kMade, .request = request});
 
   ASSERT_TRUE(issued.ok()) << issued.status();
   EXPECT_EQ(issued->key, "");
   EXPECT_EQ(*KeyHashOfRequest(request), *KeyHashOfCertificate(issued->certificate));
-  EXPECT_TRUE(CheckTlsTexts({issued->authority, issued->certificate, key}, kNow).ok());
+  EXPECT_TRUE(CheckTlsTexts({issued->authority, issued->certificate, key}, kMade).ok());
   std::string changed = request;
   changed[request.size() / 2] = changed[request.size() / 2] == 'A' ? 'B' : 'A';
   for (const std::string& wrong : {std::string("x"), changed, std::string(20'000, ' ') + request,
@@ -175,38 +175,38 @@ class TlsFolderTest : public RotationTest {
 };
 
 TEST_F(TlsFolderTest, TheKeyStaysAndIsPrivate) {
-  EXPECT_TRUE(NeedsCertificate(tls_, kNow));
-  Enrol(kNow, 900);
-  const std::string key = TextOf(tls_ + "/key.pem");
+  EXPECT_TRUE(NeedsCertificate(tls_, kMade));
+  Enrol(kMade, 900);
+  const std::string key = TextIn(tls_ + "/key.pem");
 
-  EXPECT_FALSE(NeedsCertificate(tls_, kNow + 899));
-  EXPECT_TRUE(NeedsCertificate(tls_, kNow + 900));
-  EXPECT_EQ(RenewalTime(*CertificateOfFolder(tls_)), kNow + 600);
-  Enrol(kNow + 600, 900);
-  EXPECT_EQ(TextOf(tls_ + "/key.pem"), key);
+  EXPECT_FALSE(NeedsCertificate(tls_, kMade + 899));
+  EXPECT_TRUE(NeedsCertificate(tls_, kMade + 900));
+  EXPECT_EQ(RenewalTime(*CertificateOfFolder(tls_)), kMade + 600);
+  Enrol(kMade + 600, 900);
+  EXPECT_EQ(TextIn(tls_ + "/key.pem"), key);
   EXPECT_EQ(static_cast<unsigned>(std::filesystem::status(tls_ + "/key.pem").permissions()), 0600u);
   EXPECT_FALSE(std::filesystem::exists(tls_ + "/cert.pem.new"));
 }
 
 TEST_F(TlsFolderTest, WhatIsNotOfItsKeyIsNotKept) {
-  Enrol(kNow, 900);
-  const std::string before = TextOf(tls_ + "/cert.pem");
-  const TlsTexts others = Issued(kNow);
+  Enrol(kMade, 900);
+  const std::string before = TextIn(tls_ + "/cert.pem");
+  const TlsTexts others = Issued(kMade);
 
   EXPECT_FALSE(
       KeepInFolder(tls_, {.authority = others.authority, .certificate = others.certificate}).ok());
-  EXPECT_EQ(TextOf(tls_ + "/cert.pem"), before);
+  EXPECT_EQ(TextIn(tls_ + "/cert.pem"), before);
 }
 
 TEST_F(TlsFolderTest, ARenewedCertificateHasTheNamesOfBefore) {
-  Enrol(kNow, 900);
+  Enrol(kMade, 900);
 
-  const auto renewed = RenewIn(ca_, tls_, {.now = kNow + 600});
+  const auto renewed = RenewIn(ca_, tls_, {.now = kMade + 600});
 
   ASSERT_TRUE(renewed.ok()) << renewed.status();
   EXPECT_EQ(renewed->dns, std::vector<std::string>{"a.lab"});
   EXPECT_EQ(renewed->addresses, (std::vector<std::string>{"10.0.0.1", "::1"}));
-  EXPECT_EQ(renewed->end, kNow + 600 + kWeek);
+  EXPECT_EQ(renewed->end, kMade + 600 + kWeek);
 }
 
 TEST_F(TlsFolderTest, TheKeeperRenewsWhatIsDueAndTellsOfEveryChange) {
