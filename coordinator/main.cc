@@ -29,6 +29,7 @@ struct Arguments {
   service::ServerOptions server;
   // Parsed into server by Complete.
   std::string retain_jobs = {};
+  std::string certificate_life = {};
   std::string backup_every = kOff;
   std::string lease = {};
   std::string disk_floor = kAuto;
@@ -144,16 +145,7 @@ void DeclareSharing(CLI::App& app, Arguments& arguments) {
       ->capture_default_str();
 }
 
-void Declare(CLI::App& app, Arguments& arguments) {
-  app.set_version_flag("--version", std::string("tactus-coordinator ") + TACTUS_VERSION);
-  app.add_option("--listen", arguments.server.listen,
-                 "Address of the API, host:port; port 0: a free one")
-      ->envname("TACTUS_LISTEN")
-      ->capture_default_str();
-  app.add_option("--state-dir", arguments.server.state_dir,
-                 "Folder of the database and the results")
-      ->envname("TACTUS_STATE_DIR")
-      ->capture_default_str();
+void DeclareSecurity(CLI::App& app, Arguments& arguments) {
   app.add_option("--tls-dir", arguments.server.security.tls_dir,
                  "Folder with ca.pem, cert.pem and key.pem, as tactus admin issue --coordinator "
                  "writes them: everybody who calls is asked for a certificate")
@@ -165,6 +157,29 @@ void Declare(CLI::App& app, Arguments& arguments) {
   app.add_flag("--insecure", arguments.server.security.insecure,
                "Plain, without identities, though the address is not loopback")
       ->envname("TACTUS_COORDINATOR_INSECURE");
+  app.add_option(
+         "--ca-dir", arguments.server.authority_folder,
+         "Folder of an authority, of tactus admin init-ca: this coordinator gives nodes and "
+         "users their certificates, and keeps its own in --tls-dir; whoever has no "
+         "certificate may then connect, to show a token and for nothing else")
+      ->envname("TACTUS_CA_DIR");
+  app.add_option("--certificate-life", arguments.certificate_life,
+                 "How long those certificates are valid; they are renewed at two thirds of it")
+      ->envname("TACTUS_CERTIFICATE_LIFE")
+      ->capture_default_str();
+}
+
+void Declare(CLI::App& app, Arguments& arguments) {
+  app.set_version_flag("--version", std::string("tactus-coordinator ") + TACTUS_VERSION);
+  app.add_option("--listen", arguments.server.listen,
+                 "Address of the API, host:port; port 0: a free one")
+      ->envname("TACTUS_LISTEN")
+      ->capture_default_str();
+  app.add_option("--state-dir", arguments.server.state_dir,
+                 "Folder of the database and the results")
+      ->envname("TACTUS_STATE_DIR")
+      ->capture_default_str();
+  DeclareSecurity(app, arguments);
   app.add_option("--metrics-listen", arguments.server.metrics_listen,
                  "Address of the status page and /metrics, host:port, or off")
       ->envname("TACTUS_METRICS_LISTEN")
@@ -258,11 +273,13 @@ int Serve(const Arguments& arguments, const sigset_t& signals,
   const auto log = runtime::Logger("main");
   const service::ServerOptions& options = arguments.server;
   log->info(
-      "starting version={} listen={} tls_dir={} insecure={} policy={} state_dir={} store={} "
+      "starting version={} listen={} tls_dir={} insecure={} policy={} ca_dir={} "
+      "certificate_life={} state_dir={} store={} "
       "metrics_listen={} tape_bytes={} retain_jobs={} "
       "retain_bytes={} backup_every={} backup_dir={} backup_keep={} log_level={}",
       TACTUS_VERSION, options.listen, runtime::Quoted(options.security.tls_dir),
       options.security.insecure, runtime::Quoted(options.policy_file),
+      runtime::Quoted(options.authority_folder), arguments.certificate_life,
       runtime::Quoted(options.state_dir),
       options.store.empty() ? "embedded" : store::NameOf({.address = options.store}),
       options.metrics_listen, options.tape_bytes, runtime::FormatDuration(options.retain_jobs),
@@ -321,6 +338,11 @@ absl::Status Complete(Arguments& arguments) {
                                       std::string(retain_jobs.status().message()));
   }
   arguments.server.retain_jobs = *retain_jobs;
+  const absl::StatusOr<Duration> life = runtime::ParseDuration(arguments.certificate_life);
+  if (!life.ok()) {
+    return absl::InvalidArgumentError("certificate-life: " + std::string(life.status().message()));
+  }
+  arguments.server.certificate_life = *life;
   if (arguments.backup_every != kOff) {
     const absl::StatusOr<Duration> every = runtime::ParseDuration(arguments.backup_every);
     if (!every.ok() || *every == Duration::zero()) {
@@ -349,6 +371,7 @@ int Main(int argc, char** argv) {
   Arguments arguments;
   arguments.retain_jobs = runtime::FormatDuration(arguments.server.retain_jobs);
   arguments.lease = runtime::FormatDuration(arguments.server.lease);
+  arguments.certificate_life = runtime::FormatDuration(arguments.server.certificate_life);
   arguments.server.state_dir = runtime::FoldersFromEnvironment().state + "/coordinator";
   CLI::App app("The Tactus coordinator: holds jobs and nodes, decides how jobs run.");
   Declare(app, arguments);

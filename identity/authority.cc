@@ -9,7 +9,10 @@
 #include <string_view>
 
 #include "identity/openssl_types.h"
+#include "identity/request.h"
+#include "identity/rotation.h"
 #include "identity/secret_file.h"
+#include "identity/tls_folder.h"
 
 namespace tactus::identity {
 namespace {
@@ -71,18 +74,6 @@ X509Owner Begin(const Draft& draft, EVP_PKEY* key) {
   return good ? std::move(certificate) : nullptr;
 }
 
-std::string PemOf(X509* certificate) {
-  const Bio out(BIO_new(BIO_s_mem()));
-  return PEM_write_bio_X509(out.get(), certificate) == 1 ? Written(out) : "";
-}
-
-std::string PemOf(EVP_PKEY* key) {
-  const Bio out(BIO_new(BIO_s_mem()));
-  return PEM_write_bio_PrivateKey(out.get(), key, nullptr, nullptr, 0, nullptr, nullptr) == 1
-             ? Written(out)
-             : "";
-}
-
 // An authority as it signs.
 struct Signer {
   X509Owner certificate;
@@ -113,11 +104,9 @@ absl::StatusOr<Signer> ReadSigner(const AuthorityTexts& texts) {
     ERR_clear_error();
     return absl::InvalidArgumentError("ca-key.pem: is not the key of ca.pem");
   }
-  signer.domain = DomainOf(signer.certificate.get());
-  if (!IsLabel(signer.domain)) {
-    return absl::InvalidArgumentError(
-        "ca.pem: names no trust domain; allowed is an authority of tactus admin init-ca");
-  }
+  absl::StatusOr<std::string> domain = DomainOfAuthority(texts.certificate);
+  if (!domain.ok()) return domain.status();
+  signer.domain = *std::move(domain);
   std::tm end{};
   if (ASN1_TIME_to_tm(X509_get0_notAfter(signer.certificate.get()), &end) != 1) {
     return absl::InvalidArgumentError("ca.pem: its end cannot be read");
@@ -165,6 +154,20 @@ absl::StatusOr<Name> HolderOf(const CertificateOrder& order, const std::string& 
                                     "of [a-zA-Z0-9-._@] for a user");
 }
 
+// The key that an order is about, of which a request has the public half alone.
+absl::StatusOr<KeyOwner> KeyToSign(const CertificateOrder& order) {
+  if (!order.request.empty()) {
+    const absl::StatusOr<std::string> checked = KeyHashOfRequest(order.request);
+    if (!checked.ok()) return checked.status();
+    const Bio in = Reader(order.request);
+    const RequestOwner request(PEM_read_bio_X509_REQ(in.get(), nullptr, nullptr, nullptr));
+    return KeyOwner(X509_REQ_get_pubkey(request.get()));
+  }
+  KeyOwner key(order.key.empty() ? KeyOwner(EVP_EC_gen("P-256")) : ReadKey(order.key));
+  if (key == nullptr) return Failed("key");
+  return key;
+}
+
 // A file that was made, unless Keep is called: whoever fails half-way leaves nothing of its own.
 class NewFiles {
  public:
@@ -185,14 +188,6 @@ class NewFiles {
  private:
   std::vector<std::string> made_;
 };
-
-absl::StatusOr<AuthorityTexts> ReadAuthority(const std::string& folder) {
-  absl::StatusOr<std::string> certificate = ReadSmallFile(folder + "/ca.pem");
-  if (!certificate.ok()) return certificate.status();
-  absl::StatusOr<std::string> key = ReadKeyFile(folder + "/ca-key.pem");
-  if (!key.ok()) return key.status();
-  return AuthorityTexts{.certificate = *std::move(certificate), .key = *std::move(key)};
-}
 
 }  // namespace
 
@@ -223,6 +218,15 @@ absl::StatusOr<AuthorityTexts> MakeAuthority(const std::string& domain, std::int
   return texts;
 }
 
+absl::StatusOr<std::string> DomainOfAuthority(const std::string& pem) {
+  const X509Owner certificate = ReadX509(pem);
+  if (certificate == nullptr) return absl::InvalidArgumentError("ca.pem: " + LastError());
+  std::string domain = DomainOf(certificate.get());
+  if (IsLabel(domain)) return domain;
+  return absl::InvalidArgumentError(
+      "ca.pem: names no trust domain; allowed is an authority of tactus admin init-ca");
+}
+
 absl::StatusOr<TlsTexts> IssueCertificate(const AuthorityTexts& authority,
                                           const CertificateOrder& order) {
   absl::StatusOr<Signer> signer = ReadSigner(authority);
@@ -232,12 +236,13 @@ absl::StatusOr<TlsTexts> IssueCertificate(const AuthorityTexts& authority,
   const absl::StatusOr<std::string> names = AlternativeNames(*holder, order);
   if (!names.ok()) return names.status();
   if (order.seconds <= 0) return absl::InvalidArgumentError("days: allowed is more than 0");
-  const KeyOwner key(order.key.empty() ? KeyOwner(EVP_EC_gen("P-256")) : ReadKey(order.key));
-  if (key == nullptr) return Failed("key");
+  const absl::StatusOr<KeyOwner> found = KeyToSign(order);
+  if (!found.ok()) return found.status();
+  EVP_PKEY* const key = found->get();
   const X509Owner certificate = Begin({.subject = ShortNameOf(*holder),
                                        .begin = order.now - kClockSkewSeconds,
                                        .end = std::min(order.now + order.seconds, signer->end)},
-                                      key.get());
+                                      key);
   if (certificate == nullptr) return Failed("certificate");
   X509* const own = certificate.get();
   X509* const issuer = signer->certificate.get();
@@ -251,9 +256,16 @@ absl::StatusOr<TlsTexts> IssueCertificate(const AuthorityTexts& authority,
                     AddExtension(own, issuer, NID_authority_key_identifier, "keyid") &&
                     AddExtension(own, issuer, NID_subject_alt_name, *names) &&
                     X509_sign(own, signer->key.get(), EVP_sha256()) > 0;
+  const bool requested = !order.request.empty();
   TlsTexts texts = {
-      .authority = authority.certificate, .certificate = PemOf(own), .key = PemOf(key.get())};
-  if (!good || texts.certificate.empty() || texts.key.empty()) return Failed("certificate");
+      .authority = authority.authorities.empty() ? authority.certificate : authority.authorities,
+      .certificate = PemOf(own),
+      .key = requested ? "" : PemOf(key)};
+  if (!good || texts.certificate.empty() || texts.key.empty() != requested) {
+    return Failed("certificate");
+  }
+  // Whoever has but a token finds what it pins in what the coordinator shows.
+  if (order.kind == Kind::kCoordinator) texts.certificate += PemOf(issuer);
   return texts;
 }
 
@@ -271,7 +283,7 @@ absl::Status InitAuthority(const std::string& folder, const std::string& domain,
 
 absl::StatusOr<Certificate> IssueInto(const std::string& authority_folder,
                                       const std::string& folder, const CertificateOrder& order) {
-  const absl::StatusOr<AuthorityTexts> authority = ReadAuthority(authority_folder);
+  const absl::StatusOr<AuthorityTexts> authority = ReadAuthority(authority_folder, order.now);
   if (!authority.ok()) return authority.status();
   const absl::StatusOr<TlsTexts> issued = IssueCertificate(*authority, order);
   if (!issued.ok()) return issued.status();
@@ -287,7 +299,7 @@ absl::StatusOr<Certificate> IssueInto(const std::string& authority_folder,
 
 absl::StatusOr<Certificate> RenewIn(const std::string& authority_folder, const std::string& folder,
                                     CertificateOrder order) {
-  const absl::StatusOr<AuthorityTexts> authority = ReadAuthority(authority_folder);
+  const absl::StatusOr<AuthorityTexts> authority = ReadAuthority(authority_folder, order.now);
   if (!authority.ok()) return authority.status();
   const absl::StatusOr<std::string> former = ReadSmallFile(folder + "/cert.pem");
   if (!former.ok()) return former.status();
@@ -301,17 +313,20 @@ absl::StatusOr<Certificate> RenewIn(const std::string& authority_folder, const s
   order.kind = holder->holder.kind;
   order.name = holder->holder.name;
   order.key = *std::move(key);
+  if (order.dns.empty() && order.addresses.empty()) {
+    order.dns = holder->dns;
+    order.addresses = holder->addresses;
+  }
   const absl::StatusOr<TlsTexts> issued = IssueCertificate(*authority, order);
   if (!issued.ok()) return issued.status();
   const absl::StatusOr<Certificate> renewed = ReadCertificate(issued->certificate);
-  if (renewed.ok() && renewed->holder != holder->holder) {
+  if (!renewed.ok()) return renewed.status();
+  if (renewed->holder != holder->holder) {
     return absl::InvalidArgumentError(folder + "/cert.pem: is of the trust domain " +
                                       holder->holder.domain + ", and the authority is of " +
                                       renewed->holder.domain);
   }
-  const absl::Status written = ReplaceFile(folder + "/cert.pem", issued->certificate, 0644);
-  if (!written.ok()) return written;
-  return renewed;
+  return KeepInFolder(folder, {.authority = issued->authority, .certificate = issued->certificate});
 }
 
 }  // namespace tactus::identity

@@ -1,10 +1,15 @@
 #include "identity/certificate.h"
 
+#include <arpa/inet.h>
+
 #include <ctime>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "identity/openssl_types.h"
+#include "identity/request.h"
+#include "identity/token.h"
 #include "runtime/now.h"
 
 namespace tactus::identity {
@@ -39,23 +44,47 @@ std::string FingerprintOf(const X509* certificate) {
   return text;
 }
 
-// As SPIFFE has it: one URI, whatever other names there are.
-std::vector<std::string> UrisOf(const X509* certificate) {
-  std::vector<std::string> uris;
+struct AlternativeNamesOf {
+  std::vector<std::string> uris{};
+  std::vector<std::string> dns{};
+  std::vector<std::string> addresses{};
+};
+
+std::string TextOf(const ASN1_STRING* text) {
+  return {reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),
+          static_cast<std::size_t>(ASN1_STRING_length(text))};
+}
+
+// Empty: it is none.
+std::string AddressText(const std::string& bytes) {
+  char text[INET6_ADDRSTRLEN] = {};
+  const int family = bytes.size() == 4 ? AF_INET : AF_INET6;
+  if (bytes.size() != 4 && bytes.size() != 16) return "";
+  return ::inet_ntop(family, bytes.data(), text, sizeof text) == nullptr ? "" : text;
+}
+
+AlternativeNamesOf NamesIn(const X509* certificate) {
+  AlternativeNamesOf found;
   const NamesOwner names(static_cast<GENERAL_NAMES*>(
       X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
   for (int i = 0; names != nullptr && i < sk_GENERAL_NAME_num(names.get()); ++i) {
     const GENERAL_NAME* const name = sk_GENERAL_NAME_value(names.get(), i);
-    if (name->type != GEN_URI) continue;
-    const ASN1_IA5STRING* const uri = name->d.uniformResourceIdentifier;
-    uris.emplace_back(reinterpret_cast<const char*>(ASN1_STRING_get0_data(uri)),
-                      static_cast<std::size_t>(ASN1_STRING_length(uri)));
+    if (name->type == GEN_URI) {
+      found.uris.push_back(TextOf(name->d.uniformResourceIdentifier));
+    } else if (name->type == GEN_DNS) {
+      found.dns.push_back(TextOf(name->d.dNSName));
+    } else if (name->type == GEN_IPADD) {
+      const std::string address = AddressText(TextOf(name->d.iPAddress));
+      if (!address.empty()) found.addresses.push_back(address);
+    }
   }
-  return uris;
+  return found;
 }
 
 absl::StatusOr<Certificate> Describe(const X509* x509) {
-  const std::vector<std::string> uris = UrisOf(x509);
+  // As SPIFFE has it: one URI, whatever other names there are.
+  AlternativeNamesOf names = NamesIn(x509);
+  const std::vector<std::string>& uris = names.uris;
   const std::optional<Name> holder = uris.size() == 1 ? ParseSpiffeId(uris.front()) : std::nullopt;
   if (!holder) {
     return absl::InvalidArgumentError(
@@ -70,7 +99,9 @@ absl::StatusOr<Certificate> Describe(const X509* x509) {
                      .serial = SerialOf(x509),
                      .begin = *begin,
                      .end = *end,
-                     .fingerprint = FingerprintOf(x509)};
+                     .fingerprint = FingerprintOf(x509),
+                     .dns = std::move(names.dns),
+                     .addresses = std::move(names.addresses)};
 }
 
 // Whether the authority has signed the certificate, at whatever time.
@@ -118,6 +149,29 @@ absl::StatusOr<Certificate> CheckTlsTexts(const TlsTexts& texts, std::int64_t no
                                          runtime::UtcText(now) + "; issue another");
   }
   return certificate;
+}
+
+bool IsPinnedCoordinator(const std::string& chain, const std::string& pin, std::int64_t now) {
+  const std::vector<X509Owner> all = ReadAllX509(chain);
+  if (all.empty()) return false;
+  const StoreOwner store(X509_STORE_new());
+  bool pinned = false;
+  for (const X509Owner& one : all) {
+    const absl::StatusOr<std::string> hash = KeyHashOfCertificate(PemOf(one.get()));
+    if (!hash.ok() || !SameSecret(*hash, pin)) continue;
+    pinned = X509_STORE_add_cert(store.get(), one.get()) == 1 || pinned;
+  }
+  const StoreContextOwner context(X509_STORE_CTX_new());
+  if (!pinned || X509_STORE_CTX_init(context.get(), store.get(), all.front().get(), nullptr) != 1 ||
+      X509_STORE_CTX_set_purpose(context.get(), X509_PURPOSE_SSL_SERVER) != 1) {
+    ERR_clear_error();
+    return false;
+  }
+  X509_STORE_CTX_set_time(context.get(), 0, now);
+  const bool signed_by_it = X509_verify_cert(context.get()) == 1;
+  ERR_clear_error();
+  const absl::StatusOr<Certificate> holder = Describe(all.front().get());
+  return signed_by_it && holder.ok() && holder->holder.kind == Kind::kCoordinator;
 }
 
 }  // namespace tactus::identity

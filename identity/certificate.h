@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "identity/name.h"
@@ -16,6 +17,9 @@ struct Certificate {
   std::int64_t begin = 0;     // seconds since 1970, UTC
   std::int64_t end = 0;       // likewise: from then on it is not valid
   std::string fingerprint{};  // SHA-256 of it as DER, 64 hexadecimal digits
+  // Names beside the id, for other programs.
+  std::vector<std::string> dns{};
+  std::vector<std::string> addresses{};  // IP
 };
 
 // Reads the first certificate of a PEM text. That somebody trusts it is not looked at: TLS has
@@ -32,5 +36,10 @@ struct TlsTexts {
   std::string key{};          // key.pem
 };
 absl::StatusOr<Certificate> CheckTlsTexts(const TlsTexts& texts, std::int64_t now);
+
+// Whether what a server shows, PEM, its own certificate first, is that of a coordinator, for servers,
+// valid at `now`, and signed by an authority that is among the others and whose key has the hash
+// `pin` (KeyHashOfCertificate): all that is known of it by who has nothing but a token.
+bool IsPinnedCoordinator(const std::string& chain, const std::string& pin, std::int64_t now);
 
 }  // namespace tactus::identity

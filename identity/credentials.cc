@@ -6,11 +6,13 @@
 #include <grpcpp/security/tls_certificate_verifier.h>
 #include <grpcpp/security/tls_credentials_options.h>
 
+#include <atomic>
 #include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "identity/authority.h"
 #include "identity/name.h"
 #include "identity/secret_file.h"
 #include "runtime/host_port.h"
@@ -48,6 +50,29 @@ class CoordinatorVerifier final : public tls::ExternalCertificateVerifier {
 
  private:
   const std::string expected_;
+};
+
+// Lets a coordinator pass whose authority a token pins: here nobody else has looked at the chain.
+class PinVerifier final : public tls::ExternalCertificateVerifier {
+ public:
+  PinVerifier(std::string pin, std::shared_ptr<std::atomic<bool>> wrong)
+      : pin_(std::move(pin)), wrong_(std::move(wrong)) {}
+
+  bool Verify(tls::TlsCustomVerificationCheckRequest* request, std::function<void(grpc::Status)>,
+              grpc::Status* status) override {
+    const grpc::string_ref chain = request->peer_cert_full_chain();
+    const bool right =
+        IsPinnedCoordinator({chain.data(), chain.size()}, pin_, runtime::WallSeconds());
+    wrong_->store(!right);
+    *status = right ? grpc::Status::OK
+                    : grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "not the pinned authority's");
+    return true;  // decided at once
+  }
+  void Cancel(tls::TlsCustomVerificationCheckRequest*) override {}
+
+ private:
+  const std::string pin_;
+  const std::shared_ptr<std::atomic<bool>> wrong_;
 };
 
 }  // namespace
@@ -90,7 +115,7 @@ absl::StatusOr<Certificate> CheckTlsFolder(const std::string& tls_dir) {
 }
 
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(
-    const std::string& tls_dir) {
+    const std::string& tls_dir, Strangers strangers) {
   const absl::StatusOr<Certificate> own = CheckTlsFolder(tls_dir);
   if (!own.ok()) return own.status();
   if (own->holder.kind != Kind::kCoordinator) {
@@ -101,7 +126,9 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(
   tls::TlsServerCredentialsOptions options(WatcherOf(tls_dir));
   options.watch_root_certs();
   options.watch_identity_key_cert_pairs();
-  options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.set_cert_request_type(strangers == Strangers::kMayConnect
+                                    ? GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY
+                                    : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   return tls::TlsServerCredentials(options);
 }
 
@@ -119,6 +146,25 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials
   options.set_certificate_verifier(
       tls::ExternalCertificateVerifier::Create<CoordinatorVerifier>(own->holder.domain));
   return tls::TlsCredentials(options);
+}
+
+absl::StatusOr<Bootstrap> MakeBootstrapCredentials(const std::string& pin) {
+  // gRPC looks for this machine's own authorities where it is given none, and there may be none:
+  // one that has signed nothing. Who answers is looked at by the verifier alone.
+  const absl::StatusOr<AuthorityTexts> nobody =
+      MakeAuthority(kDomainDefault, runtime::WallSeconds(), 1);
+  if (!nobody.ok()) return nobody.status();
+  Bootstrap made = {.credentials = nullptr, .wrong = std::make_shared<std::atomic<bool>>(false)};
+  tls::TlsChannelCredentialsOptions options;
+  options.set_certificate_provider(
+      std::make_shared<tls::StaticDataCertificateProvider>(nobody->certificate));
+  options.watch_root_certs();
+  options.set_verify_server_certs(false);
+  options.set_check_call_host(false);
+  options.set_certificate_verifier(
+      tls::ExternalCertificateVerifier::Create<PinVerifier>(pin, made.wrong));
+  made.credentials = tls::TlsCredentials(options);
+  return made;
 }
 
 }  // namespace tactus::identity

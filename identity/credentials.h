@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -39,11 +40,14 @@ absl::Status Exposed(const std::string& flag, const std::string& address);
 // Errors: as CheckTlsTexts and ReadKeyFile, beginning with the path.
 absl::StatusOr<Certificate> CheckTlsFolder(const std::string& tls_dir);
 
+// Who has no certificate, and comes to get one. A certificate that is shown is verified either way.
+enum class Strangers { kMayConnect, kMayNot };
+
 // For a coordinator: asks each client for a certificate and verifies it. The files are read anew,
 // within seconds, when they change. Errors: CheckTlsFolder's; FailedPrecondition, the certificate
 // is not a coordinator's.
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(
-    const std::string& tls_dir);
+    const std::string& tls_dir, Strangers strangers = Strangers::kMayNot);
 
 // For whoever calls a coordinator. With TLS, the other end has to prove that it is the coordinator
 // of the trust domain that the own certificate names: another certificate of the same authority is
@@ -51,5 +55,14 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(
 // anew as above. Errors: CheckTlsFolder's.
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials(
     const std::string& tls_dir);
+
+// For whoever has nothing but a token: shows no certificate, and takes for the coordinator whom
+// IsPinnedCoordinator does. `wrong` is true once somebody else has answered. Error: Internal,
+// OpenSSL's.
+struct Bootstrap {
+  std::shared_ptr<grpc::ChannelCredentials> credentials{};
+  std::shared_ptr<std::atomic<bool>> wrong{};  // shared with gRPC's threads
+};
+absl::StatusOr<Bootstrap> MakeBootstrapCredentials(const std::string& pin);
 
 }  // namespace tactus::identity

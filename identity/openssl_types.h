@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace tactus::identity {
 
@@ -30,6 +31,7 @@ using KeyOwner = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
 using StoreOwner = std::unique_ptr<X509_STORE, Freed<X509_STORE_free>>;
 using StoreContextOwner = std::unique_ptr<X509_STORE_CTX, Freed<X509_STORE_CTX_free>>;
 using ExtensionOwner = std::unique_ptr<X509_EXTENSION, Freed<X509_EXTENSION_free>>;
+using RequestOwner = std::unique_ptr<X509_REQ, Freed<X509_REQ_free>>;
 using NamesOwner = std::unique_ptr<GENERAL_NAMES, Freed<GENERAL_NAMES_free>>;
 
 // A reader of `text`, which outlives it.
@@ -41,6 +43,17 @@ inline Bio Reader(const std::string& text) {
 inline X509Owner ReadX509(const std::string& pem) {
   const Bio in = Reader(pem);
   return X509Owner(PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr));
+}
+
+// All certificates of a PEM text, in order.
+inline std::vector<X509Owner> ReadAllX509(const std::string& pem) {
+  const Bio in = Reader(pem);
+  std::vector<X509Owner> all;
+  while (X509* const one = PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr)) {
+    all.emplace_back(one);
+  }
+  ERR_clear_error();  // the end of the text
+  return all;
 }
 
 // Never asks at the terminal for a password: a key that has one is not read. Null: it has none.
@@ -68,6 +81,19 @@ inline std::string Written(const Bio& bio) {
   char* bytes = nullptr;
   const long size = BIO_get_mem_data(bio.get(), &bytes);
   return {bytes, static_cast<std::size_t>(size)};
+}
+
+// Empty: OpenSSL could not.
+inline std::string PemOf(X509* certificate) {
+  const Bio out(BIO_new(BIO_s_mem()));
+  return PEM_write_bio_X509(out.get(), certificate) == 1 ? Written(out) : "";
+}
+
+inline std::string PemOf(EVP_PKEY* key) {
+  const Bio out(BIO_new(BIO_s_mem()));
+  return PEM_write_bio_PrivateKey(out.get(), key, nullptr, nullptr, 0, nullptr, nullptr) == 1
+             ? Written(out)
+             : "";
 }
 
 // The oldest error that this thread's queue holds, which is emptied.

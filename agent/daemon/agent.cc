@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "agent/daemon/orphans.h"
+#include "identity/enrolment.h"
 #include "protocol/node_labels.h"
 #include "runtime/logging.h"
 #include "runtime/now.h"
@@ -33,6 +34,8 @@ constexpr Duration kSweepInterval = Seconds(3600);
 // Between two looks for what workers left: while some is to be collected, and else.
 constexpr Duration kOrphanInterval = Seconds(0.05);
 constexpr Duration kQuietInterval = Seconds(5);
+// Of a call that renews the certificate.
+constexpr Duration kRenewalLimit = Seconds(5);
 // What a worker may be sent before it runs; more is never due.
 constexpr std::size_t kMessagesHeldMax = 16;
 
@@ -179,6 +182,33 @@ void Agent::Start(std::function<void(const absl::Status& status)> refused) {
   refused_ = std::move(refused);
   Sweep();
   link_.Start();
+  if (!options_.security.tls_dir.empty()) KeepCertificate();
+}
+
+void Agent::KeepCertificate() {
+  keeper_ = std::make_unique<identity::Keeper>(
+      identity::Keeper::Options{.folder = options_.security.tls_dir},
+      identity::Keeper::Handlers{
+          .renew =
+              [this] {
+                return identity::RenewOver(options_.security.tls_dir, options_.coordinator,
+                                           kRenewalLimit);
+              },
+          .changed = [this] { control_.Post(lifetime_.Guard([this] { ShowNewCertificate(); })); }});
+}
+
+// While workers are asked to suspend, a stream that ends would be taken for a coordinator that is
+// away; that does not last.
+void Agent::ShowNewCertificate() {
+  if (stopping_ || leaving_) return;
+  const auto credentials = identity::MakeChannelCredentials(options_.security.tls_dir);
+  if (!credentials.ok()) {
+    Logger("agent")->warn("new certificate not shown reason={}",
+                          Quoted(std::string(credentials.status().message())));
+    return;
+  }
+  channel_.Set(MakeChannel(options_.coordinator, *credentials));
+  link_.Redial();
 }
 
 void Agent::Sweep() {

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "agent/daemon/artifact_upload.h"
 #include "agent/daemon/blob_cache.h"
+#include "agent/daemon/channel_source.h"
 #include "agent/daemon/checkpoint_uploads.h"
 #include "agent/daemon/coordinator_link.h"
 #include "agent/daemon/gpu_watch.h"
@@ -30,6 +31,7 @@
 #include "base/id.h"
 #include "base/time.h"
 #include "cuda/nvml.h"
+#include "identity/keeper.h"
 #include "metrics/agent_metrics.h"
 #include "runtime/control_thread.h"
 #include "runtime/now.h"
@@ -54,8 +56,10 @@ class Agent {
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
-  // Dials the coordinator. `refused`, where given, is called once when that does not work with an
-  // agent of this version, and will not be dialled again: the agent is to be stopped.
+  // Dials the coordinator, and from now on keeps the certificate young, where there is one: another
+  // one is shown by another connection. `refused`, where given, is called once when the coordinator
+  // does not work with an agent of this version, and will not be dialled again: the agent is to be
+  // stopped.
   void Start(std::function<void(const absl::Status& status)> refused = {});
 
   // Watches these GPUs from now on: metrics, and faults of the devices that are among them.
@@ -160,13 +164,15 @@ class Agent {
   bool Settled() const;
   void OnBroughtUp();  // a file, or something that was said
   void EndIfDone();
+  void KeepCertificate();
+  void ShowNewCertificate();
 
   runtime::ControlThread& control_;
   metrics::AgentMetrics& metrics_;
   const AgentOptions options_;
   const runtime::LockFile lock_;
   const std::unique_ptr<WorkerBox> box_;
-  const std::shared_ptr<grpc::Channel> channel_;  // shared by link and uploader
+  const ChannelSource channel_;  // of link, uploader and cache
   BlobCache blobs_;
   JobFolders job_folders_;
   std::map<WorkerId, Preparing> preparing_;
@@ -198,6 +204,8 @@ class Agent {
   std::function<void(const absl::Status& status)> refused_;
   std::function<void()> stopped_;
   std::unique_ptr<GpuWatch> gpu_watch_;  // null: none is watched
+  const Lifetime lifetime_;
+  std::unique_ptr<identity::Keeper> keeper_;  // null: there is no TLS, or not yet
 };
 
 }  // namespace tactus::agent

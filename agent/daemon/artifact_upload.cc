@@ -78,14 +78,9 @@ absl::Status CheckArtifactPath(const std::string& path) {
                                     "': must be a path within the result's folder");
 }
 
-ArtifactUploader::ArtifactUploader(runtime::ControlThread& control,
-                                   std::shared_ptr<grpc::Channel> channel,
+ArtifactUploader::ArtifactUploader(runtime::ControlThread& control, const ChannelSource& channel,
                                    runtime::BackoffOptions backoff)
-    : control_(control),
-      channel_(std::move(channel)),
-      backoff_(backoff),
-      rng_(1),
-      retry_timer_(control) {}
+    : control_(control), channel_(channel), backoff_(backoff), rng_(1), retry_timer_(control) {}
 
 ArtifactUploader::~ArtifactUploader() {
   if (call_ != nullptr) call_->Cancel();
@@ -180,7 +175,7 @@ void ArtifactUploader::Begin() {
   boost::asio::post(thread_, [this, call = call_, file = queue_.front().file,
                               known = queue_.front().known, finished]() mutable {
     // The destructor waits for this thread, so the members are there.
-    const absl::Status status = Transfer(channel_, file, known, *call);
+    const absl::Status status = Transfer(channel_.Get(), file, known, *call);
     control_.Post([finished, status, known]() mutable { finished(status, known); });
   });
 }

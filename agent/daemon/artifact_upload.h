@@ -2,7 +2,6 @@
 
 #pragma once
 
-#include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 
 #include <boost/asio/thread_pool.hpp>
@@ -16,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "agent/daemon/channel_source.h"
 #include "agent/daemon/lifetime.h"
 #include "base/id.h"
 #include "base/rng.h"
@@ -53,7 +53,7 @@ class ArtifactUploader {
   // Called on the control thread.
   using DoneHandler = std::function<void(const absl::StatusOr<UploadedFile>& file)>;
 
-  ArtifactUploader(runtime::ControlThread& control, std::shared_ptr<grpc::Channel> channel,
+  ArtifactUploader(runtime::ControlThread& control, const ChannelSource& channel,
                    runtime::BackoffOptions backoff);
   ~ArtifactUploader();  // Breaks off a transfer that runs; no handler is called.
 
@@ -102,7 +102,7 @@ class ArtifactUploader {
   void OnAttempt(const absl::Status& status);
 
   runtime::ControlThread& control_;
-  const std::shared_ptr<grpc::Channel> channel_;  // shared with the link
+  const ChannelSource channel_;
   const runtime::BackoffOptions backoff_;
   Rng rng_;
   std::deque<Item> queue_;  // the first one runs, unless it waits for the end of a pause

@@ -95,10 +95,9 @@ absl::StatusOr<bool> IsWhole(const std::string& path, const std::string& sha256,
 
 }  // namespace
 
-BlobCache::BlobCache(runtime::ControlThread& control, std::shared_ptr<grpc::Channel> channel,
-                     Options options)
+BlobCache::BlobCache(runtime::ControlThread& control, const ChannelSource& channel, Options options)
     : control_(control),
-      channel_(std::move(channel)),
+      channel_(channel),
       options_(std::move(options)),
       rng_(Rng(1).Fork("blobs")) {
   for (const Kept& file : FilesIn(options_.folder)) {
@@ -162,7 +161,7 @@ void BlobCache::Begin(const std::string& sha256, Flight& flight) {
       lifetime_.Guard([this, sha256](const Attempt& attempt) { OnAttempt(sha256, attempt); });
   boost::asio::post(threads_, [this, call = flight.call, sha256, ended]() mutable {
     // The destructor waits for these threads, so the members are there.
-    const Attempt attempt = Transfer(channel_, options_.folder, sha256, *call);
+    const Attempt attempt = Transfer(channel_.Get(), options_.folder, sha256, *call);
     control_.Post([ended, attempt]() mutable { ended(attempt); });
   });
 }

@@ -2,7 +2,6 @@
 
 #pragma once
 
-#include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 
 #include <atomic>
@@ -15,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "agent/daemon/channel_source.h"
 #include "agent/daemon/lifetime.h"
 #include "base/rng.h"
 #include "runtime/control_thread.h"
@@ -40,8 +40,7 @@ class BlobCache {
   using DoneHandler = std::function<void(const absl::StatusOr<std::string>& path)>;
 
   // `channel` leads to the coordinator. What an earlier agent left is taken over.
-  BlobCache(runtime::ControlThread& control, std::shared_ptr<grpc::Channel> channel,
-            Options options);
+  BlobCache(runtime::ControlThread& control, const ChannelSource& channel, Options options);
   ~BlobCache();  // Breaks off what runs; no handler is called.
   BlobCache(const BlobCache&) = delete;
   BlobCache& operator=(const BlobCache&) = delete;
@@ -101,7 +100,7 @@ class BlobCache {
                           const std::string& sha256, Call& call);
 
   runtime::ControlThread& control_;
-  const std::shared_ptr<grpc::Channel> channel_;  // shared with the link
+  const ChannelSource channel_;
   const Options options_;
   Rng rng_;
   std::map<std::uint64_t, Pin> pins_;

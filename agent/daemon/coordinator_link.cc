@@ -55,7 +55,6 @@ CoordinatorLink::CoordinatorLink(runtime::ControlThread& control, Options option
     : control_(control),
       options_(std::move(options)),
       handlers_(std::move(handlers)),
-      stub_(tactus::agent::v1::AgentSession::NewStub(options_.channel)),
       rng_(Rng(options_.hello.incarnation()).Fork("backoff")),
       link_(options_.log),
       dial_timer_(control),
@@ -65,7 +64,14 @@ CoordinatorLink::CoordinatorLink(runtime::ControlThread& control, Options option
 
 void CoordinatorLink::Start() { Dial(); }
 
+void CoordinatorLink::Redial() {
+  if (stream_ == nullptr || closed_ != nullptr) return;  // the next dialling takes it anyway
+  redials_ = true;
+  stream_->Cancel();
+}
+
 void CoordinatorLink::Dial() {
+  stub_ = tactus::agent::v1::AgentSession::NewStub(options_.channel.Get());
   stream_ = std::make_unique<CoordinatorStream>(
       control_, *stub_,
       CoordinatorStream::Handlers{
@@ -145,6 +151,7 @@ void CoordinatorLink::OnEnded(const absl::Status& status) {
     close_timer_.Cancel();
     return std::exchange(closed_, nullptr)();
   }
+  if (std::exchange(redials_, false) && absl::IsCancelled(status)) return Dial();
   if (runtime::ReasonOf(status).reason == kExpelled) handlers_.expelled();
   // Workers outlive a coordinator of another version as they outlive one that is away.
   const bool mismatch = runtime::ReasonOf(status).reason == kVersionMismatch;

@@ -2,7 +2,6 @@
 
 #pragma once
 
-#include <grpcpp/channel.h>
 #include <grpcpp/security/credentials.h>
 
 #include <cstdint>
@@ -11,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/daemon/channel_source.h"
 #include "agent/daemon/coordinator_stream.h"
 #include "base/rng.h"
 #include "base/time.h"
@@ -29,7 +29,7 @@ using session::Importance;
 class CoordinatorLink {
  public:
   struct Options {
-    std::shared_ptr<grpc::Channel> channel;  // shared with whoever else calls the coordinator
+    ChannelSource channel;
     // Without what `complete` adds.
     tactus::agent::v1::Hello hello;
     session::OutboundLogOptions log = {};
@@ -60,6 +60,9 @@ class CoordinatorLink {
 
   // Dials for the first time.
   void Start();
+
+  // Another channel is there: goes on over it, at once. What was not acknowledged is sent again.
+  void Redial();
 
   // Sends a message, now or when the coordinator is back. False: it found no room (see
   // OutboundLog).
@@ -92,13 +95,14 @@ class CoordinatorLink {
   runtime::ControlThread& control_;
   const Options options_;
   const Handlers handlers_;
-  const std::unique_ptr<CoordinatorStream::Stub> stub_;
+  std::unique_ptr<CoordinatorStream::Stub> stub_;  // null: it was not dialled yet
   Rng rng_;
   session::AgentLink<std::string> link_;       // payloads are FromAgent, serialized
   std::unique_ptr<CoordinatorStream> stream_;  // null between two
   std::string objection_;                      // to the present stream's coordinator; empty: none
   Duration heartbeat_interval_{};
-  int failures_ = 0;  // streams that ended since the last Welcome
+  bool redials_ = false;  // the present stream was ended for another channel
+  int failures_ = 0;      // streams that ended since the last Welcome
   std::uint64_t dropped_told_ = 0;
   std::string last_reason_;  // why the last stream ended: logged when it changes
   runtime::Timer dial_timer_, welcome_timer_, heartbeat_timer_, close_timer_;

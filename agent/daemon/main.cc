@@ -21,6 +21,7 @@
 
 #include "absl/strings/ascii.h"
 #include "agent/daemon/agent.h"
+#include "agent/daemon/joining.h"
 #include "agent/daemon/options.h"
 #include "agent/daemon/orphans.h"
 #include "agent/daemon/preemption_watch.h"
@@ -41,6 +42,7 @@ constexpr tactus::Duration kStopGrace = tactus::Seconds(5);
 
 struct Flags {
   tactus::agent::AgentFlags agent;
+  tactus::agent::JoinFlags join;
   std::string nvml_library = tactus::cuda::GpuMonitor::kLibrary;
   std::string metrics_listen;
   tactus::runtime::DaemonFlags daemon = {};
@@ -116,6 +118,13 @@ void DeclareSecurity(CLI::App& app, Flags& flags) {
                  "Folder with ca.pem, cert.pem and key.pem, as tactus admin issue --node writes "
                  "them; the certificate says which node this is")
       ->envname("TACTUS_AGENT_TLS_DIR");
+  app.add_option("--join", flags.join.token,
+                 "A token, of tactus admin token --node: where --tls-dir has no valid certificate, "
+                 "the coordinator that the token is of gives one")
+      ->envname("TACTUS_JOIN");
+  app.add_option("--join-file", flags.join.token_file,
+                 "The same, of a file that not everybody may read")
+      ->envname("TACTUS_JOIN_FILE");
   app.add_flag("--insecure", flags.agent.insecure,
                "Plain, without identities, though the address is not loopback")
       ->envname("TACTUS_AGENT_INSECURE");
@@ -359,6 +368,11 @@ bool Resolves(const std::string& host) {
 int Run(const Flags& flags, const tactus::agent::Host& host,
         std::unique_ptr<tactus::cuda::GpuMonitor> gpus,
         const tactus::runtime::ServiceManager& manager) {
+  const absl::Status joined =
+      tactus::agent::Join(flags.join, flags.agent.tls_dir, flags.agent.coordinator);
+  if (!joined.ok()) {
+    return Fail(absl::IsUnavailable(joined) ? Exit::kUnavailable : Exit::kConfiguration, joined);
+  }
   absl::StatusOr<tactus::agent::AgentOptions> options = tactus::agent::Resolve(flags.agent, host);
   if (!options.ok()) return Fail(Exit::kConfiguration, options.status());
   if (!Resolves(options->address)) {

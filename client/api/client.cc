@@ -103,6 +103,7 @@ Client::Client(const ClientOptions& options, const std::shared_ptr<grpc::Channel
       nodes_(v1::Nodes::NewStub(channel)),
       artifacts_(v1::Artifacts::NewStub(channel)),
       admin_(v1::Admin::NewStub(channel)),
+      enrolment_(v1::Enrolment::NewStub(channel)),
       budget_(options.retry_budget),
       rng_(static_cast<std::uint64_t>(runtime::WallNow())) {}
 
@@ -242,6 +243,12 @@ absl::StatusOr<v1::Blob> Client::GetBlob(const std::string& sha256) {
   v1::GetBlobRequest request;
   request.set_sha256(sha256);
   return Make(*artifacts_, &v1::Artifacts::Stub::GetBlob, request);
+}
+
+absl::StatusOr<v1::CreateTokenResponse> Client::CreateToken(const v1::CreateTokenRequest& request) {
+  Call call = DefaultCall();
+  call.repeat = Repeat::kNo;
+  return Make(*enrolment_, &v1::Enrolment::Stub::CreateToken, request, &call);
 }
 
 absl::StatusOr<v1::CheckIntegrityResponse> Client::CheckIntegrity() {

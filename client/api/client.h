@@ -18,6 +18,7 @@
 #include "client/api/options.h"
 #include "tactus/v1/admin.grpc.pb.h"
 #include "tactus/v1/artifacts.grpc.pb.h"
+#include "tactus/v1/enrolment.grpc.pb.h"
 #include "tactus/v1/jobs.grpc.pb.h"
 #include "tactus/v1/nodes.grpc.pb.h"
 
@@ -165,6 +166,8 @@ class Client {
   // A copy of the database. Not repeated: an error makes what was written worthless.
   absl::Status Backup(const Write& write);
   absl::StatusOr<v1::CheckIntegrityResponse> CheckIntegrity();
+  // Makes a token, each time another one; not repeated.
+  absl::StatusOr<v1::CreateTokenResponse> CreateToken(const v1::CreateTokenRequest& request);
   absl::Status SetLogLevel(const v1::SetLogLevelRequest& request) {
     return Make(*admin_, &v1::Admin::Stub::SetLogLevel, request).status();
   }
@@ -249,6 +252,7 @@ class Client {
   const std::unique_ptr<v1::Nodes::Stub> nodes_;
   const std::unique_ptr<v1::Artifacts::Stub> artifacts_;
   const std::unique_ptr<v1::Admin::Stub> admin_;
+  const std::unique_ptr<v1::Enrolment::Stub> enrolment_;
   Cancellation* cancellation_ = nullptr;  // of unary calls; null: nobody ends them
   double budget_;
   Rng rng_;

@@ -10,6 +10,9 @@
 #include "client/render/error_lines.h"
 #include "client/text/names.h"
 #include "client/text/text.h"
+#include "identity/enrolment.h"
+#include "identity/tls_folder.h"
+#include "runtime/now.h"
 
 namespace tactus::client {
 namespace {
@@ -36,6 +39,21 @@ void SuggestJob(const std::string& job, api::Client& client, const Screen& scree
   const std::string name = ShortName(job);
   if (std::ranges::find(names, name) != names.end()) return;
   if (const auto nearest = NearestName(name, names)) screen.Say("did you mean " + *nearest + "?");
+}
+
+// A certificate of which two thirds are over is renewed by whatever is done with it. Whether that
+// was possible changes nothing of what is done.
+void RenewIfDue(const Settings& settings, Duration timeout, const Screen& screen) {
+  const std::string& folder = settings.tls_dir.value;
+  if (folder.empty()) return;
+  const absl::StatusOr<identity::Certificate> own = identity::CertificateOfFolder(folder);
+  const std::int64_t now = runtime::WallSeconds();
+  if (!own.ok() || now < identity::RenewalTime(*own) || now >= own->end) return;
+  const absl::Status renewed = identity::RenewOver(folder, settings.server.value, timeout).status();
+  // That nobody answers, the verb says itself.
+  if (renewed.ok() || absl::IsUnavailable(renewed) || absl::IsDeadlineExceeded(renewed)) return;
+  screen.Say("your certificate is valid until " + runtime::UtcText(own->end) +
+             " and was not renewed: " + std::string(renewed.message()));
 }
 
 }  // namespace
@@ -66,6 +84,7 @@ ExitCode Answer(const std::vector<std::string>& words, const Surroundings& surro
   if (verb.need() == Need::kSettings) return verb.Run(means);
   const auto timeout = runtime::ParseDuration(settings->request_timeout.value);
   if (!timeout.ok()) return ReportError(timeout.status(), screen);
+  RenewIfDue(*settings, *timeout, screen);
   const absl::StatusOr<std::unique_ptr<api::Client>> client =
       api::Client::Dial({.server = settings->server.value,
                          .security = {.tls_dir = settings->tls_dir.value,

@@ -14,21 +14,56 @@ using MakeVerb = std::unique_ptr<Verb>();
 MakeVerb MakeRun, MakeDemo, MakeSimulate, MakeReplay, MakeSubmit, MakeSweep, MakeGet, MakeDescribe,
     MakeExplain, MakeWatch, MakeWait, MakeLogs, MakeUpdate, MakeRevert, MakeCancel, MakeDelete,
     MakePause, MakeResume, MakeDownload, MakeTop, MakePlot, MakeTrace, MakeCordon, MakeDrain,
-    MakeUncordon, MakeBackup, MakeLogLevel, MakeIntegrityCheck, MakeInitAuthority, MakeIssue,
-    MakeRevoke, MakeAudit, MakeChaos, MakeDoctor, MakeClean, MakeConfig, MakeCompletion, MakeMan,
-    MakeVerify, MakeVersion;
+    MakeUncordon, MakeBackup, MakeLogLevel, MakeIntegrityCheck, MakeInitAuthority,
+    MakeRotateAuthority, MakeIssue, MakeToken, MakeLogin, MakeRevoke, MakeAudit, MakeChaos,
+    MakeDoctor, MakeClean, MakeConfig, MakeCompletion, MakeMan, MakeVerify, MakeVersion;
 
 namespace {
 
 // In the order of --help.
-constexpr MakeVerb* kVerbs[] = {
-    MakeRun,      MakeDemo,       MakeSimulate, MakeReplay,   MakeSubmit,         MakeSweep,
-    MakeGet,      MakeDescribe,   MakeExplain,  MakeWatch,    MakeWait,           MakeLogs,
-    MakeUpdate,   MakeRevert,     MakeCancel,   MakeDelete,   MakePause,          MakeResume,
-    MakeDownload, MakeVerify,     MakeTop,      MakePlot,     MakeTrace,          MakeCordon,
-    MakeDrain,    MakeUncordon,   MakeBackup,   MakeLogLevel, MakeIntegrityCheck, MakeInitAuthority,
-    MakeIssue,    MakeRevoke,     MakeAudit,    MakeChaos,    MakeDoctor,         MakeClean,
-    MakeConfig,   MakeCompletion, MakeMan,      MakeVersion};
+constexpr MakeVerb* kVerbs[] = {MakeRun,
+                                MakeDemo,
+                                MakeSimulate,
+                                MakeReplay,
+                                MakeSubmit,
+                                MakeSweep,
+                                MakeGet,
+                                MakeDescribe,
+                                MakeExplain,
+                                MakeWatch,
+                                MakeWait,
+                                MakeLogs,
+                                MakeUpdate,
+                                MakeRevert,
+                                MakeCancel,
+                                MakeDelete,
+                                MakePause,
+                                MakeResume,
+                                MakeDownload,
+                                MakeVerify,
+                                MakeTop,
+                                MakePlot,
+                                MakeTrace,
+                                MakeCordon,
+                                MakeDrain,
+                                MakeUncordon,
+                                MakeBackup,
+                                MakeLogLevel,
+                                MakeIntegrityCheck,
+                                MakeInitAuthority,
+                                MakeRotateAuthority,
+                                MakeIssue,
+                                MakeToken,
+                                MakeRevoke,
+                                MakeAudit,
+                                MakeLogin,
+                                MakeChaos,
+                                MakeDoctor,
+                                MakeClean,
+                                MakeConfig,
+                                MakeCompletion,
+                                MakeMan,
+                                MakeVersion};
 
 std::string Footer() {
   return ExitCodesHelp() +

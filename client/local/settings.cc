@@ -191,6 +191,22 @@ std::string WithContext(const std::string& text, const std::string& name) {
   return text.substr(0, first) + line + "\n" + text.substr(first);
 }
 
+// The file's text with another context: below the line of its contexts, or as its last lines.
+std::string WithAnother(const std::string& text, const Context& context) {
+  const std::string line = YamlScalar(context.name) + ": {server: " + YamlScalar(context.server) +
+                           ", tls_dir: " + YamlScalar(context.tls_dir) + "}\n";
+  constexpr std::string_view kContexts = "contexts:\n";
+  std::size_t at = text.starts_with(kContexts) ? 0 : text.find("\n" + std::string(kContexts));
+  if (at == std::string::npos) {
+    const std::string end = text.empty() || text.back() == '\n' ? "" : "\n";
+    return text + end + std::string(kContexts) + "  " + line;
+  }
+  at = text.find(kContexts, at) + kContexts.size();
+  // As far in as what follows is.
+  const std::size_t width = std::min(text.find_first_not_of(' ', at), text.size()) - at;
+  return text.substr(0, at) + std::string(width == 0 ? 2 : width, ' ') + line + text.substr(at);
+}
+
 absl::Status Replace(const std::string& path, const std::string& text) {
   const std::string part = path + ".part";
   // Beside, and then renamed: whoever reads meanwhile finds one of the two, whole.
@@ -259,6 +275,33 @@ absl::Status UseContext(const std::string& config_path, const std::string& name)
                                          YamlScalar(name));
   }
   return Replace(config_path, text);
+}
+
+absl::Status AddContext(const std::string& config_path, const Context& context) {
+  const absl::StatusOr<ConfigFile> config = ReadConfig(config_path);
+  if (!config.ok()) return config.status();
+  const Context* const found = FindContext(config->contexts, context.name);
+  if (found != nullptr) {
+    if (found->server == context.server && found->tls_dir == context.tls_dir) {
+      return absl::OkStatus();
+    }
+    return absl::AlreadyExistsError(config_path + ": contexts." + context.name +
+                                    ": is there already, for " + found->server);
+  }
+  std::error_code error;
+  fs::create_directories(fs::path(config_path).parent_path(), error);
+  if (error) return OfLocalFile(runtime::FileError(error.value(), config_path, "cannot be made"));
+  const std::string text = WithAnother(config->text, context);
+  // Contexts in braces, say, or a line that only looks like theirs.
+  cli::v1::Config message;
+  const YamlDocument document = ParseYaml(text);
+  const bool read = document.error.empty() && ReadMessage(document.root, &message).empty() &&
+                    message.contexts().size() == config->contexts.size() + 1;
+  if (read) return Replace(config_path, text);
+  return absl::FailedPreconditionError(
+      config_path + ": no line can be added to it as it is written; give its contexts " +
+      YamlScalar(context.name) + ": {server: " + YamlScalar(context.server) +
+      ", tls_dir: " + YamlScalar(context.tls_dir) + "}");
 }
 
 std::string RenderSettings(const Settings& settings, OutputFormat format) {

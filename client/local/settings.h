@@ -76,6 +76,11 @@ absl::StatusOr<Settings> ResolveSettings(const SettingSources& sources);
 // InvalidArgument as above; NotFound, the file has no such context; of the file system.
 absl::Status UseContext(const std::string& config_path, const std::string& name);
 
+// Adds the context to the file, which is made if it is not there; the rest stays as it is. Nothing
+// where it has the same. Errors: as UseContext; AlreadyExists, it has one of that name for
+// elsewhere; FailedPrecondition, no line can be added to the file as it is written.
+absl::Status AddContext(const std::string& config_path, const Context& context);
+
 std::string RenderSettings(const Settings& settings, OutputFormat format);
 std::string RenderContexts(const Settings& settings, OutputFormat format);
 

@@ -1,16 +1,20 @@
-// `tactus admin init-ca`, `issue` and `revoke`: a small certificate authority, in files here.
+// `tactus admin init-ca`, `rotate-ca`, `issue`, `revoke`: a small certificate authority, in files.
 #include <cstdint>
 
+#include "client/local/login.h"
 #include "client/render/error_lines.h"
 #include "client/verbs/words.h"
 #include "identity/authority.h"
 #include "identity/revocations.h"
+#include "identity/rotation.h"
+#include "identity/tls_folder.h"
 #include "runtime/now.h"
 
 namespace tactus::client {
 namespace {
 
 constexpr std::uint64_t kDaysMax = 36'500;
+constexpr char kAdmin[] = "admin";  // who is one where no policy says otherwise
 
 // Of what is done with files of this machine.
 ExitCode Report(const absl::Status& status, const Means& means) {
@@ -38,20 +42,75 @@ class InitAuthorityVerb : public Verb {
     verb->add_option("--days", days_, "How long it is valid")
         ->check(WholeNumber(1, kDaysMax))
         ->capture_default_str();
+    verb->add_option("--login", server_,
+                     "The coordinator that is going to be at HOST:PORT: make the user admin's "
+                     "certificate, too, and a context that goes there with it");
   }
   Need need() const override { return Need::kNothing; }
   ExitCode Run(const Means& means) override {
+    const LoginPlace place = PlaceOf({.server = server_}, means.surroundings.folders);
+    if (!server_.empty() && !identity::NeedsCertificate(place.folder, runtime::WallSeconds())) {
+      means.screen.Say(place.folder + ": has a certificate already, and is left as it is");
+      return ExitCode::kConflict;
+    }
     const absl::Status made =
         identity::InitAuthority(folder_, domain_, runtime::WallSeconds(), static_cast<int>(days_));
     if (!made.ok()) return Report(made, means);
     means.screen.Print(folder_ + "/ca.pem\n" + folder_ + "/ca-key.pem\n");
     means.screen.Say("whoever has ca-key.pem can be anybody: keep it off the nodes");
+    return server_.empty() ? ExitCode::kOk : LogIn(place, means);
+  }
+
+ private:
+  ExitCode LogIn(const LoginPlace& place, const Means& means) const {
+    absl::Status done = MakeRoomFor(place);
+    if (!done.ok()) return Report(done, means);
+    const absl::StatusOr<identity::Certificate> issued = identity::IssueInto(
+        folder_, place.folder,
+        {.kind = identity::Kind::kUser, .name = kAdmin, .now = runtime::WallSeconds()});
+    if (!issued.ok()) return Report(issued.status(), means);
+    done = UseLogin(place);
+    if (!done.ok()) return Report(done, means);
+    means.screen.Say("context " + place.context + " is in use, as the user " + kAdmin);
+    return ExitCode::kOk;
+  }
+
+  std::string server_;  // empty: nobody logs in
+  std::string folder_;
+  std::string domain_ = identity::kDomainDefault;
+  std::uint64_t days_ = 3650;
+};
+
+class RotateAuthorityVerb : public Verb {
+ public:
+  void Declare(CLI::App& program) override {
+    CLI::App* verb =
+        AddVerb(AdminGroup(program), "rotate-ca",
+                "Have another key take the place of an authority's, while all goes on");
+    verb->add_option("--ca", authority_, "The authority's folder, of init-ca")->required();
+    verb->add_option("--over", over_,
+                     "From now until the new key signs, and as long again until the old one is not "
+                     "trusted; not less than certificates live")
+        ->check(DurationText())
+        ->capture_default_str();
+    verb->add_option("--days", days_, "How long the new authority is valid")
+        ->check(WholeNumber(1, kDaysMax))
+        ->capture_default_str();
+  }
+  Need need() const override { return Need::kNothing; }
+  ExitCode Run(const Means& means) override {
+    const std::int64_t over = GivenDuration(over_).value_or(Duration(0)) / Seconds(1);
+    const absl::StatusOr<identity::Rotated> rotated = identity::RotateAuthority(
+        authority_, {.now = runtime::WallSeconds(), .over = over, .days = static_cast<int>(days_)});
+    if (!rotated.ok()) return Report(rotated.status(), means);
+    means.screen.Print("the new key signs from " + runtime::UtcText(rotated->signs) +
+                       "\nthe old one ends at " + runtime::UtcText(rotated->closed) + "\n");
     return ExitCode::kOk;
   }
 
  private:
-  std::string folder_;
-  std::string domain_ = identity::kDomainDefault;
+  std::string authority_;
+  std::string over_ = "7d";
   std::uint64_t days_ = 3650;
 };
 
@@ -158,6 +217,7 @@ class RevokeVerb : public Verb {
 }  // namespace
 
 std::unique_ptr<Verb> MakeInitAuthority() { return std::make_unique<InitAuthorityVerb>(); }
+std::unique_ptr<Verb> MakeRotateAuthority() { return std::make_unique<RotateAuthorityVerb>(); }
 std::unique_ptr<Verb> MakeIssue() { return std::make_unique<IssueVerb>(); }
 std::unique_ptr<Verb> MakeRevoke() { return std::make_unique<RevokeVerb>(); }
 

@@ -199,7 +199,7 @@ absl::StatusOr<identity::Certificate> Gate::Read(const std::string& pem) const {
 }
 
 absl::StatusOr<Principal> Gate::Identify(const std::string& pem) const {
-  if (pem.empty()) return NotIdentified("certificate: is missing");
+  if (pem.empty()) return Principal{.kind = Principal::Kind::kStranger};
   const absl::StatusOr<identity::Certificate> certificate = Read(pem);
   if (!certificate.ok()) return NotIdentified(std::string(certificate.status().message()));
   return Judge(*certificate);
@@ -237,10 +237,15 @@ absl::StatusOr<Principal> Gate::Judge(const identity::Certificate& certificate) 
 
 absl::Status Gate::AdmitMethod(const Principal& who, const std::string& path) const {
   const v1::MethodRule* const rule = RuleOf(path);
+  if (who.kind == Principal::Kind::kStranger) {
+    return rule != nullptr && rule->strangers() ? absl::OkStatus()
+                                                : NotIdentified("certificate: is missing");
+  }
   if (rule == nullptr) return NotAllowed(NameOf(who) + ": there is no call " + path);
   if (Covers(who.role, *rule)) return absl::OkStatus();
   std::string allowed = rule->users() == v1::ROLE_UNSPECIFIED ? "" : WordOf(rule->users());
   if (rule->nodes()) allowed += allowed.empty() ? "node" : " or node";
+  if (rule->strangers()) allowed = "caller without a certificate";
   return NotAllowed(ShortMethod(path) + ": " + NameOf(who) + " is a " + WordOf(who.role) +
                     ", it asks for a " + allowed);
 }

@@ -36,12 +36,13 @@ class Gate {
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
 
-  // Whose certificate it is, PEM, which TLS has verified. Errors: Unauthenticated, it names nobody
-  // of this trust domain, is not valid any more or is revoked; PermissionDenied, the policy gives
-  // no role.
+  // Whose certificate it is, PEM, which TLS has verified; empty: a stranger, who has none. Errors:
+  // Unauthenticated, it names nobody of this trust domain, is not valid any more or is revoked;
+  // PermissionDenied, the policy gives no role.
   absl::StatusOr<Principal> Identify(const std::string& pem) const;
 
-  // Whether they may call the method, by its path. Errors: PermissionDenied.
+  // Whether they may call the method, by its path. Errors: PermissionDenied; Unauthenticated, they
+  // are strangers, and it is not for such.
   absl::Status AdmitMethod(const Principal& who, const std::string& path) const;
 
   // Whether somebody who was let in would be still. Cheap while no rule has changed. Errors: of the

@@ -4,6 +4,7 @@
 #include "tactus/agent/v1/session.pb.h"
 #include "tactus/v1/admin.pb.h"
 #include "tactus/v1/artifacts.pb.h"
+#include "tactus/v1/enrolment.pb.h"
 #include "tactus/v1/jobs.pb.h"
 #include "tactus/v1/nodes.pb.h"
 
@@ -15,9 +16,13 @@ using google::protobuf::FileDescriptor;
 // The files whose services a coordinator serves.
 const FileDescriptor* const* Files() {
   static const FileDescriptor* const kFiles[] = {
-      v1::CreateJobRequest::descriptor()->file(), v1::GetNodeRequest::descriptor()->file(),
-      v1::GetBlobRequest::descriptor()->file(),   v1::BackupRequest::descriptor()->file(),
-      agent::v1::FromAgent::descriptor()->file(), nullptr,
+      v1::CreateJobRequest::descriptor()->file(),
+      v1::GetNodeRequest::descriptor()->file(),
+      v1::GetBlobRequest::descriptor()->file(),
+      v1::BackupRequest::descriptor()->file(),
+      agent::v1::FromAgent::descriptor()->file(),
+      v1::EnrolRequest::descriptor()->file(),
+      nullptr,
   };
   return kFiles;
 }

@@ -39,6 +39,7 @@ struct Judge {
   }
 
   absl::Status operator()(const ReadingBlob& deed) const {
+    if (who.kind == Principal::Kind::kStranger) return NotYours("sha256:" + deed.sha256);
     if (who.kind != Principal::Kind::kNode || deed.of_its_jobs) return absl::OkStatus();
     return NotYours("sha256:" + deed.sha256 + ": is of no job that has workers on " + who.name);
   }

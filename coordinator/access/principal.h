@@ -16,6 +16,7 @@ struct Principal {
     kPage,   // the coordinator's own status page, which reads
     kUser,
     kNode,
+    kStranger,  // has no certificate, and comes to get one
   };
   Kind kind = Kind::kLocal;
   std::string name{};  // of a user or node
@@ -24,7 +25,7 @@ struct Principal {
   std::uint64_t rules = 0;              // the version of the gate's rules that it was let in by
 };
 
-// "local", "page", "user/alice", "node/gpu-7".
+// "local", "page", "user/alice", "node/gpu-7", "stranger".
 inline std::string NameOf(const Principal& who) {
   switch (who.kind) {
     case Principal::Kind::kLocal:
@@ -35,6 +36,8 @@ inline std::string NameOf(const Principal& who) {
       return "user/" + who.name;
     case Principal::Kind::kNode:
       return "node/" + who.name;
+    case Principal::Kind::kStranger:
+      return "stranger";
   }
   return "";
 }

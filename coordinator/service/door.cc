@@ -2,10 +2,10 @@
 
 #include <grpc/grpc_security_constants.h>
 
-#include <string_view>
 #include <utility>
 
 #include "coordinator/access/method_rules.h"
+#include "runtime/now.h"
 #include "runtime/status.h"
 
 namespace tactus::service {
@@ -21,7 +21,10 @@ bool IsInProcess(const grpc::CallbackServerContext& context, const std::string& 
                          .empty();
 }
 
-constexpr char kSession[] = "AgentSession/Session";
+// Calls that change nothing until they say for whom, which they may never do.
+bool PromisesLater(const std::string& method) {
+  return method == "AgentSession/Session" || method == "Enrolment/Enrol";
+}
 
 bool IsRefusal(const absl::Status& status) {
   return absl::IsPermissionDenied(status) || absl::IsUnauthenticated(status) ||
@@ -41,6 +44,7 @@ bool IsLocal(const std::string& peer) {
 
 void Door::Refused(const std::string& who, const std::string& certificate, const std::string& path,
                    const absl::Status& status) const {
+  if (certificate.empty() && !strangers_.Take(runtime::Now())) return;
   const absl::StatusOr<identity::Certificate> read = identity::ReadCertificate(certificate);
   around_.audit.WriteRefusal({.who = !who.empty() || !read.ok() ? who : ShortNameOf(read->holder),
                               .certificate = read.ok() ? read->serial : "",
@@ -54,8 +58,7 @@ Visit::Visit(const Door& door, grpc::CallbackServerContext* context, const char*
   Identify(context);
   if (state_->admitted.ok()) Count(*context);
   if (!state_->admitted.ok() || !access::RuleOfShort(method).changes()) return;
-  // An agent's stream changes nothing until it says whose it is, which it may never do.
-  if (state_->method != std::string_view(kSession)) state_->admitted = Promise();
+  if (!PromisesLater(method)) state_->admitted = Promise();
 }
 
 void Door::RefusedConnections(std::uint64_t count, const std::string& host,
@@ -133,7 +136,9 @@ access::AuditEntry Visit::Entry(const absl::Status& status) const {
 void Visit::WriteDown(const absl::Status& status) const {
   access::AuditLog& audit = state_->door.around_.audit;
   if (state_->slot != nullptr) return audit.Write(std::move(state_->slot), Entry(status));
-  if (IsRefusal(status)) audit.WriteRefusal(Entry(status));
+  const bool stranger = state_->who.kind == access::Principal::Kind::kStranger;
+  if (!IsRefusal(status) || (stranger && !state_->door.strangers_.Take(runtime::Now()))) return;
+  audit.WriteRefusal(Entry(status));
 }
 
 void Visit::Leave(const absl::Status& status) const {

@@ -15,6 +15,7 @@
 #include "coordinator/access/gate.h"
 #include "coordinator/access/object_rules.h"
 #include "coordinator/access/principal.h"
+#include "coordinator/access/rate.h"
 #include "metrics/coordinator_metrics.h"
 
 namespace tactus::service {
@@ -47,6 +48,9 @@ class Door {
   friend class Visit;
   const Surroundings around_;
   mutable access::CallCounts calls_;  // has a lock of its own
+  // Refusals of those without a certificate, who are whoever reaches the port: more of them are not
+  // written down.
+  const access::Rate strangers_{{.burst = 20, .per_second = 0.1}};
 };
 
 // A call, from its coming in until it is answered. Copies stand for the same call. One thread at a
@@ -57,9 +61,10 @@ class Visit {
   Visit(const Door& door, grpc::CallbackServerContext* context, const char* method);
 
   // Whether the call may go on; of one that changes something, a line of the audit log is promised
-  // then, but for an agent's stream, for which Promise asks. Errors: of access::Gate;
-  // PermissionDenied, NOT_LOCAL, an admin's call from elsewhere where nobody is asked; Unavailable,
-  // AUDIT_FULL, it could not be written down; access::Bound::kCalls, they have too many.
+  // then, but for an agent's stream and an enrolment, for which Promise asks. Errors: of
+  // access::Gate; PermissionDenied, NOT_LOCAL, an admin's call from elsewhere where nobody is
+  // asked; Unavailable, AUDIT_FULL, it could not be written down; access::Bound::kCalls, they have
+  // too many.
   const absl::Status& admitted() const { return state_->admitted; }
   // Requires: admitted.
   const access::Principal& who() const { return state_->who; }

@@ -16,6 +16,7 @@
 
 #include "coordinator/access/audit_log.h"
 #include "coordinator/access/bounds.h"
+#include "coordinator/access/enrolment.h"
 #include "coordinator/access/gate.h"
 #include "coordinator/files/blob_store.h"
 #include "coordinator/files/disk_floor.h"
@@ -33,6 +34,7 @@
 #include "coordinator/service/artifacts_service.h"
 #include "coordinator/service/connections.h"
 #include "coordinator/service/door.h"
+#include "coordinator/service/enrolment_service.h"
 #include "coordinator/service/jobs_service.h"
 #include "coordinator/service/nodes_service.h"
 #include "coordinator/service/provenance_records.h"
@@ -69,6 +71,8 @@ constexpr int kStreamsMax = 1024;
 constexpr int kConnectionAgeMs = 600'000;
 constexpr Duration kLeaseMin = Seconds(1);
 constexpr Duration kLeaseMax = std::chrono::minutes(10);
+constexpr Duration kCertificateLifeMin = Seconds(30);
+constexpr Duration kCertificateLifeMax = std::chrono::hours(24 * 90);
 constexpr Duration kRetainJobsMin = std::chrono::hours(1);
 // To shake hands in: whoever connects and says nothing is cut off then.
 constexpr int kHandshakeTimeoutMs = 10'000;
@@ -100,7 +104,19 @@ absl::StatusOr<std::unique_ptr<access::Gate>> OpenGate(const ServerOptions& opti
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> CredentialsOf(
     const ServerOptions& options) {
   if (options.security.tls_dir.empty()) return grpc::InsecureServerCredentials();
-  return identity::MakeServerCredentials(options.security.tls_dir);
+  return identity::MakeServerCredentials(options.security.tls_dir,
+                                         options.authority_folder.empty()
+                                             ? identity::Strangers::kMayNot
+                                             : identity::Strangers::kMayConnect);
+}
+
+// Null: it gives no certificates.
+absl::StatusOr<std::unique_ptr<access::Enrolment>> OpenEnrolment(const ServerOptions& options) {
+  if (options.authority_folder.empty()) return nullptr;
+  return access::Enrolment::Open({.authority_folder = options.authority_folder,
+                                  .tls_dir = options.security.tls_dir,
+                                  .tokens_file = options.state_dir + "/tokens",
+                                  .life = options.certificate_life / Seconds(1)});
 }
 
 // Whatever is wrong with a file that an option names, it is the option that is to be changed.
@@ -159,6 +175,7 @@ class ServerImpl final : public Server {
     runtime::LockFile lock;
     std::unique_ptr<store::Store> store;
     std::unique_ptr<access::AuditLog> audit;
+    std::unique_ptr<access::Enrolment> enrolment;            // null: it gives no certificates
     std::unique_ptr<access::Gate> gate;                      // null: nobody is asked who they are
     std::shared_ptr<grpc::ServerCredentials> credentials{};  // shared with gRPC
     MeshSecrets mesh_secrets;
@@ -168,6 +185,7 @@ class ServerImpl final : public Server {
       : options_(options),
         lock_(std::move(parts.lock)),
         audit_(std::move(parts.audit)),
+        enrolment_(std::move(parts.enrolment)),
         gate_(std::move(parts.gate)),
         credentials_(std::move(parts.credentials)),
         mesh_secrets_(std::move(parts.mesh_secrets)),
@@ -224,9 +242,12 @@ class ServerImpl final : public Server {
   }
 
   const ServerOptions options_;
+  std::string metrics_address_;
+  bool stopped_ = false;
   const std::string files_folder_ = options_.files_folder();
   const runtime::LockFile lock_;
   const std::unique_ptr<access::AuditLog> audit_;
+  const std::unique_ptr<access::Enrolment> enrolment_;
   const std::unique_ptr<access::Gate> gate_;
   const std::shared_ptr<grpc::ServerCredentials> credentials_;
   const MeshSecrets mesh_secrets_;
@@ -297,6 +318,8 @@ class ServerImpl final : public Server {
                        .door = calls_door_,
                        .state_folder = options_.state_dir,
                        .copy_slot = copy_slot_}};
+  EnrolmentService enrolment_service_{
+      {.enrolment = enrolment_.get(), .files = files_, .door = calls_door_}};
   Upkeep upkeep_{
       {.control = control_,
        .storage = storage_,
@@ -326,8 +349,6 @@ class ServerImpl final : public Server {
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<runtime::HttpServer> http_;  // null: off; after what its handlers read
   std::optional<page::Page> page_;             // unset: off, or not yet
-  std::string metrics_address_;
-  bool stopped_ = false;
 };
 
 absl::Status ServerImpl::OpenHttp() {
@@ -371,6 +392,7 @@ absl::Status ServerImpl::Serve() {
   builder.RegisterService(&agents_);
   builder.RegisterService(&artifacts_);
   builder.RegisterService(&admin_);
+  builder.RegisterService(&enrolment_service_);
   server_ = builder.BuildAndStart();
   if (server_ == nullptr) return absl::InternalError("listen: the server cannot be started");
   SetServing(*server_, true);
@@ -474,6 +496,15 @@ absl::Status ServerOptions::Validate() const {
     return absl::InvalidArgumentError(
         "policy: found without --tls-dir; nobody has a role where nobody is asked who they are");
   }
+  if (!authority_folder.empty() && security.tls_dir.empty()) {
+    return absl::InvalidArgumentError(
+        "ca-dir: found without --tls-dir, where this coordinator's own certificate is to be");
+  }
+  if (certificate_life < kCertificateLifeMin || certificate_life > kCertificateLifeMax) {
+    return absl::InvalidArgumentError("certificate-life: found " +
+                                      runtime::FormatDuration(certificate_life) +
+                                      ", allowed are 30s to 90d");
+  }
   if (metrics_listen != "off" && !runtime::ParseHostPort(metrics_listen)) {
     return absl::InvalidArgumentError("metrics-listen: found \"" + metrics_listen +
                                       "\", allowed is host:port or off");
@@ -505,14 +536,17 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Open(const ServerOptions& option
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Open(const ServerOptions& options,
                                                      std::unique_ptr<store::Store> store) {
-  auto credentials = CredentialsOf(options);
-  if (!credentials.ok()) return OfOption(credentials.status());
-  absl::StatusOr<std::unique_ptr<access::Gate>> gate = OpenGate(options);
-  if (!gate.ok()) return OfOption(gate.status());
   absl::Status status = runtime::MakeWritableFolder(options.state_dir);
   if (!status.ok()) return status;
   absl::StatusOr<runtime::LockFile> lock = runtime::LockFile::Acquire(options.state_dir + "/lock");
   if (!lock.ok()) return lock.status();
+  // First of all: it may make the certificate that the others read.
+  absl::StatusOr<std::unique_ptr<access::Enrolment>> enrolment = OpenEnrolment(options);
+  if (!enrolment.ok()) return OfOption(enrolment.status());
+  auto credentials = CredentialsOf(options);
+  if (!credentials.ok()) return OfOption(credentials.status());
+  absl::StatusOr<std::unique_ptr<access::Gate>> gate = OpenGate(options);
+  if (!gate.ok()) return OfOption(gate.status());
   RemoveCopy(options.state_dir + "/" + kCopyName);  // of a process that was killed
   status = runtime::MakeWritableFolder(options.files_folder());
   if (!status.ok()) return status;
@@ -530,6 +564,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Open(const ServerOptions& option
   ServerImpl::Parts parts = {.lock = *std::move(lock),
                              .store = std::move(store),
                              .audit = *std::move(audit),
+                             .enrolment = *std::move(enrolment),
                              .gate = *std::move(gate),
                              .credentials = *std::move(credentials),
                              .mesh_secrets = *std::move(mesh_secrets)};

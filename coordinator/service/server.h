@@ -52,6 +52,9 @@ struct ServerOptions {
   // That gRPC may hold of calls and connections; 16 MiB or more. Above, it takes from whoever has
   // most.
   std::uint64_t api_bytes = std::uint64_t{1} << 30;
+  // Of tactus admin init-ca: the coordinator gives certificates, its own too; empty: it gives none.
+  std::string authority_folder = {};
+  Duration certificate_life = std::chrono::hours(24 * 7);  // 30 s to 90 days
   // No flags of their own; other than the defaults in tests.
   Upkeep::Intervals upkeep = {};
   Duration look_at_rules = Seconds(5);  // as access::GateOptions has it

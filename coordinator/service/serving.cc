@@ -12,6 +12,7 @@ constexpr const char* kServices[] = {"",
                                      "tactus.v1.Nodes",
                                      "tactus.v1.Artifacts",
                                      "tactus.v1.Admin",
+                                     "tactus.v1.Enrolment",
                                      "tactus.agent.v1.AgentSession"};
 
 }  // namespace

@@ -148,7 +148,8 @@ def is_serving(channel, service):
 def main(address, text_file):
     api = Reflected(grpc.insecure_channel(address))
     say("services", ", ".join(sorted(api.services())))
-    for name in ("", "tactus.v1.Jobs", "tactus.v1.Nodes", "tactus.v1.Artifacts", "tactus.v1.Admin"):
+    for name in ("", "tactus.v1.Jobs", "tactus.v1.Nodes", "tactus.v1.Artifacts", "tactus.v1.Admin",
+                 "tactus.v1.Enrolment"):
         assert is_serving(api.channel, name), name
     jobs = api.service("tactus.v1.Jobs")
 

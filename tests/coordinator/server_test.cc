@@ -566,8 +566,9 @@ TEST_F(ServerTest, AFolderThatCannotBeMadeIsRefused) {
 
 // The health service's answer for one service name, as bytes; both messages are one field.
 TEST_F(ServerTest, EveryServiceIsHealthy) {
-  for (const std::string name : {"", "tactus.v1.Jobs", "tactus.v1.Nodes", "tactus.v1.Artifacts",
-                                 "tactus.v1.Admin", "tactus.agent.v1.AgentSession"}) {
+  for (const std::string name :
+       {"", "tactus.v1.Jobs", "tactus.v1.Nodes", "tactus.v1.Artifacts", "tactus.v1.Admin",
+        "tactus.v1.Enrolment", "tactus.agent.v1.AgentSession"}) {
     const std::string request =
         name.empty() ? "" : std::string("\x0a") + static_cast<char>(name.size()) + name;
     const grpc::Slice slice(request);

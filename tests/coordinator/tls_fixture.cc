@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "identity/revocations.h"
+#include "identity/secret_file.h"
 #include "runtime/now.h"
 #include "runtime/process.h"
 
@@ -37,6 +38,11 @@ void TlsFixture::SetUp() {
         std::pair{"/key.pem", own.key}}) {
     ASSERT_TRUE(runtime::WriteFileWhole(TlsFolder() + name, text).ok());
   }
+  // It gives certificates, so that strangers may connect: where it does not, no door is wider.
+  ASSERT_EQ(::mkdir((folder_ + "/ca").c_str(), 0700), 0);
+  ASSERT_TRUE(runtime::WriteFileWhole(folder_ + "/ca/ca.pem", authority_.certificate).ok());
+  ASSERT_TRUE(identity::WriteNewFile(folder_ + "/ca/ca-key.pem", authority_.key, 0600).ok());
+  options_.authority_folder = folder_ + "/ca";
   Revoke("serial " + identity::ReadCertificate(certificates_["revoked"].certificate)->serial);
   WritePolicy(kPolicy);
   options_.security.tls_dir = TlsFolder();

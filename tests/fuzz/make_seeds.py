@@ -9,6 +9,7 @@ import hmac
 import pathlib
 import struct
 import subprocess
+import tempfile
 
 CORPUS = pathlib.Path("tests/fuzz/corpus")
 STAGES = 5
@@ -65,6 +66,22 @@ UPLOADS = {
     "traversal": 'job_id: "alpha-1" path: "../../etc/passwd" size_bytes: 1 data: "x"',
 }
 
+TOKENS = {
+    "token": f" tactus1-{'0123456789abcdef' * 4}-{'0f' * 16}\n",
+    "node": "spiffe://tactus/node/gpu-7",
+    "user": "spiffe://lab.example/user/alice@example.org",
+    "coordinator": "spiffe://tactus/coordinator",
+    "revoked": "# left on 2 December\nuser/alice\nnode/gpu-7\nserial 4f6a\ncoordinator\n",
+}
+POLICIES = {
+    "lists": '{"viewers": ["*"], "submitters": ["alice", "bob"], "admins": ["carol"], "nodes": ["a", "gpu-8"]}',
+    "escaped": '{"admins": ["\\u0061lice"], "nodes": []}',
+    "wrong": '{"nodes": ["A"], "viewers": 7}',
+}
+# Extensions of certificates: each a seed, behind the byte that says so.
+NAMES = {"node": "URI:spiffe://tactus/node/a", "coordinator": "URI:spiffe://tactus/coordinator,DNS:*.lab,IP:10.0.0.1,IP:::1",
+         "two": "URI:spiffe://tactus/node/a,URI:spiffe://tactus/user/a"}
+
 
 def encode(message, text):
     return subprocess.run(["protoc", "--proto_path=proto", f"--encode=tactus.agent.v1.{message}",
@@ -97,7 +114,32 @@ def greetings():
     write("greeting", "tls", bytes([2]) + bytes.fromhex("16030100050100000101"))
 
 
+def openssl(*words):
+    return subprocess.run(["openssl", *words], capture_output=True, check=True).stdout
+
+
+def certificates():
+    """Keys are chance: those that are there stay."""
+    if (CORPUS / "certificate").exists():
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        for name, kind in (("p256", ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"]), ("ed25519", ["ed25519"]),
+                           ("weak", ["rsa", "-pkeyopt", "rsa_keygen_bits:1024"])):
+            key = f"{folder}/{name}"
+            openssl("genpkey", "-algorithm", *kind, "-out", key)
+            write("certificate", f"request_{name}", b"\1" + openssl("req", "-new", "-key", key, "-subj", "/CN=x", "-outform", "DER"))
+        for name, names in NAMES.items():
+            write("certificate", name, b"\0" + openssl(
+                "req", "-x509", "-new", "-key", f"{folder}/p256", "-subj", "/CN=x", "-days", "7", "-outform", "DER",
+                "-addext", f"subjectAltName={names}"))
+
+
 def main():
+    for name, text in TOKENS.items():
+        write("token", name, text.encode())
+    for name, text in POLICIES.items():
+        write("policy", name, text.encode())
+    certificates()
     staged("hello", "Hello", HELLOS)
     staged("from_agent", "FromAgent", FROM_AGENT)
     staged("from_worker", "FromWorker", FROM_WORKER)

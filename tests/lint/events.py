@@ -9,7 +9,7 @@ import pathlib
 import re
 import sys
 
-PROGRAMS = {"coordinator": "coordinator", "agent/daemon": "agent", "runtime": "both"}
+PROGRAMS = {"coordinator": "coordinator", "agent/daemon": "agent", "runtime": "both", "identity": "both"}
 RESERVED = {"ts", "level", "component", "event", "msg"}
 TEXT = r'((?:"(?:[^"\\]|\\.)*"\s*)+)'
 CALL = re.compile(r"->(?:(trace|debug|info|warn|error)\(\s*|log\(([^\"]*?),\s*)" + TEXT)

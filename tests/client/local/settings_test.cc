@@ -159,6 +159,48 @@ TEST_F(SettingsTest, AFileThatALineWouldBreakIsLeftAsItIs) {
   EXPECT_EQ(Read(), text);
 }
 
+TEST_F(SettingsTest, AContextIsAddedAndTheRestStays) {
+  const Context lab = {.name = "10.0.0.1", .server = "10.0.0.1:7070", .tls_dir = "/home/me/a b"};
+  for (const std::string before :
+       {"", "# mine\noutput: json", "contexts:\n    home: {server: 'home:1'}\noutput: json\n",
+        "contexts:\n  home:\n    server: home:1\n"}) {
+    Write(before);
+
+    ASSERT_TRUE(AddContext(path_, lab).ok()) << before;
+    ASSERT_TRUE(AddContext(path_, lab).ok()) << before;  // it has it
+    ASSERT_TRUE(UseContext(path_, lab.name).ok()) << before;
+
+    const auto settings = Resolve({});
+    ASSERT_TRUE(settings.ok()) << settings.status() << Read();
+    EXPECT_EQ(settings->server.value, lab.server);
+    EXPECT_EQ(settings->tls_dir.value, lab.tls_dir);
+    EXPECT_EQ(settings->contexts.size(), before.find("home") == std::string::npos ? 1u : 2u);
+    EXPECT_EQ(settings->output.value, before.find("json") == std::string::npos ? "table" : "json");
+  }
+}
+
+TEST_F(SettingsTest, AContextForElsewhereIsNotChanged) {
+  Write(kFile);
+
+  const absl::Status status = AddContext(path_, {.name = "lab", .server = "other:1"});
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("contexts.lab: is there already, for lab-1:7070"));
+  EXPECT_EQ(Read(), kFile);
+}
+
+TEST_F(SettingsTest, ContextsInBracesAreLeftToTheirOwner) {
+  const std::string text = "contexts: {a: {server: 'h:1'}}\n";
+  Write(text);
+
+  const absl::Status status = AddContext(path_, {.name = "b", .server = "h:2", .tls_dir = "/t"});
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("give its contexts b: {server: "));
+  EXPECT_EQ(Read(), text);
+}
+
 TEST_F(SettingsTest, WhatIsInForceIsShownWithItsSource) {
   Write(kFile);
   const auto settings = Resolve({}, {.output = "json"});
