@@ -63,7 +63,7 @@ class Postgres:
             command += ["-c", "fsync=off"]
         with open(self.folder / "log", "ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder,
-                                            preexec_fn=end_with_parent if not self.user else None, **self.user)
+                                            preexec_fn=end_with_parent, **self.user)
         deadline = time.monotonic() + 60
         while subprocess.run([PROGRAMS / "pg_isready", "-q", "-h", self.folder], check=False).returncode != 0:
             if self.process.poll() is not None or time.monotonic() > deadline:
