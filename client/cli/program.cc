@@ -15,20 +15,20 @@ MakeVerb MakeRun, MakeDemo, MakeSimulate, MakeReplay, MakeSubmit, MakeGet, MakeD
     MakeExplain, MakeWatch, MakeWait, MakeLogs, MakeUpdate, MakeRevert, MakeCancel, MakeDelete,
     MakePause, MakeResume, MakeDownload, MakeTop, MakePlot, MakeTrace, MakeCordon, MakeDrain,
     MakeUncordon, MakeBackup, MakeLogLevel, MakeIntegrityCheck, MakeInitAuthority, MakeIssue,
-    MakeRevoke, MakeAudit, MakeChaos, MakeDoctor, MakeClean, MakeConfig, MakeCompletion, MakeMan,
-    MakeVersion;
+    MakeRevoke, MakeAudit, MakeSlurm, MakeChaos, MakeDoctor, MakeClean, MakeConfig, MakeCompletion,
+    MakeMan, MakeVersion;
 
 namespace {
 
 // In the order of --help.
 constexpr MakeVerb* kVerbs[] = {
-    MakeRun,      MakeDemo,     MakeSimulate,       MakeReplay,        MakeSubmit, MakeGet,
-    MakeDescribe, MakeExplain,  MakeWatch,          MakeWait,          MakeLogs,   MakeUpdate,
-    MakeRevert,   MakeCancel,   MakeDelete,         MakePause,         MakeResume, MakeDownload,
-    MakeTop,      MakePlot,     MakeTrace,          MakeCordon,        MakeDrain,  MakeUncordon,
-    MakeBackup,   MakeLogLevel, MakeIntegrityCheck, MakeInitAuthority, MakeIssue,  MakeRevoke,
-    MakeAudit,    MakeChaos,    MakeDoctor,         MakeClean,         MakeConfig, MakeCompletion,
-    MakeMan,      MakeVersion};
+    MakeRun,        MakeDemo,     MakeSimulate,       MakeReplay,        MakeSubmit, MakeGet,
+    MakeDescribe,   MakeExplain,  MakeWatch,          MakeWait,          MakeLogs,   MakeUpdate,
+    MakeRevert,     MakeCancel,   MakeDelete,         MakePause,         MakeResume, MakeDownload,
+    MakeTop,        MakePlot,     MakeTrace,          MakeCordon,        MakeDrain,  MakeUncordon,
+    MakeBackup,     MakeLogLevel, MakeIntegrityCheck, MakeInitAuthority, MakeIssue,  MakeRevoke,
+    MakeAudit,      MakeSlurm,    MakeChaos,          MakeDoctor,        MakeClean,  MakeConfig,
+    MakeCompletion, MakeMan,      MakeVersion};
 
 std::string Footer() {
   return ExitCodesHelp() +
