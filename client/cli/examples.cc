@@ -70,6 +70,11 @@ constexpr Example kExamples[] = {
     {"tactus chaos shakespeare-1 --stop 10s --i-know-that-it-kills", "stopped, not killed"},
     {"tactus login --server HOST:7070 --token TOKEN", "as whom the token names"},
     {"tactus login --server HOST:7070 --token-file token --name lab"},
+    {"tactus slurm job.yaml --nodes 4 --partition gpu --gres gpu:4 --time 8h --submit"},
+    {"tactus slurm job.yaml --partition a100 --gres gpu:4 --group "
+     "partition=v100,nodes=8,gres=gpu:2",
+     "unequal nodes"},
+    {"tactus slurm --server HOST:7070 --nodes 2 --time 4h", "nodes for a coordinator's jobs"},
     {"tactus doctor", "a line a finding"},
     {"tactus doctor --local", "without a coordinator"},
     {"tactus clean", "shows what it would remove, and asks"},

@@ -16,7 +16,7 @@ MakeVerb MakeRun, MakeDemo, MakeSimulate, MakeReplay, MakeSubmit, MakeSweep, Mak
     MakePause, MakeResume, MakeDownload, MakeTop, MakePlot, MakeTrace, MakeCordon, MakeDrain,
     MakeUncordon, MakeBackup, MakeLogLevel, MakeIntegrityCheck, MakeInitAuthority,
     MakeRotateAuthority, MakeIssue, MakeToken, MakeLogin, MakeRevoke, MakeAudit, MakeChaos,
-    MakeDoctor, MakeClean, MakeConfig, MakeCompletion, MakeMan, MakeVerify, MakeVersion;
+    MakeDoctor, MakeClean, MakeConfig, MakeCompletion, MakeMan, MakeVerify, MakeSlurm, MakeVersion;
 
 namespace {
 
@@ -57,6 +57,7 @@ constexpr MakeVerb* kVerbs[] = {MakeRun,
                                 MakeRevoke,
                                 MakeAudit,
                                 MakeLogin,
+                                MakeSlurm,
                                 MakeChaos,
                                 MakeDoctor,
                                 MakeClean,

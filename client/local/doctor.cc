@@ -1,18 +1,24 @@
 #include "client/local/doctor.h"
 
+#include <linux/landlock.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <system_error>
 #include <thread>
 
 #include "client/text/text.h"
+#include "protocol/node_labels.h"
+#include "runtime/host_port.h"
+#include "runtime/now.h"
 #include "runtime/process.h"
 
 namespace tactus::client {
@@ -22,7 +28,8 @@ constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 constexpr std::uint64_t kDiskLow = 2 * kGiB;
 constexpr std::uint64_t kMemoryLow = kGiB;  // some workers with libtorch
 constexpr std::uint64_t kFilesLow = 4096;
-constexpr double kAnswerSlow = 0.5;  // [s]
+constexpr double kAnswerSlow = 0.5;              // [s]
+constexpr std::int64_t kExpirySoon = 2 * 86400;  // [s]
 // An agent is heard every few seconds, so what is older, or later than now, is the clocks' doing.
 constexpr double kClockApart = 15;  // [s]
 
@@ -76,6 +83,20 @@ void LookAtGpus(HostFacts* facts) {
   facts->gpu_driver = Exists("/proc/driver/nvidia/version");
 }
 
+// What holds a worker to its job's files and its own calls; the box of an agent has more parts.
+Finding JudgeSandbox(const HostFacts& facts) {
+  const std::string landlock =
+      facts.landlock > 0 ? "Landlock " + std::to_string(facts.landlock) : "no Landlock";
+  const std::string filters = facts.system_call_filters ? "seccomp" : "no seccomp";
+  const bool whole = facts.landlock > 0 && facts.system_call_filters;
+  return {.grade = whole ? Grade::kOk : Grade::kLook,
+          .subject = "sandbox",
+          .found = landlock + ", " + filters,
+          .advice = whole ? ""
+                          : "workers here may reach what their user may: Linux 5.13 and later "
+                            "has both, and lsm= at its start names landlock"};
+}
+
 Finding JudgeGpus(const HostFacts& facts) {
   if (facts.gpu_devices == 0 && !facts.gpu_driver) {
     return {.subject = "gpus", .found = "none: workers compute on processors"};
@@ -113,6 +134,15 @@ void JudgeNode(const v1::Node& node, const CoordinatorFacts& facts,
   if (node.agent_version() != facts.version) {
     say(Grade::kLook, "its agent is of version " + Printable(node.agent_version()),
         "this program is of " + facts.version + ": install one on all (docs/operations.md)");
+  }
+  const auto sandbox = node.labels().find(protocol::kSandboxLabel);
+  if (sandbox != node.labels().end()) {
+    const std::string lacks = " " + sandbox->second + " ";
+    if (lacks == " off " || lacks.find(" files ") != std::string::npos ||
+        lacks.find(" calls ") != std::string::npos) {
+      say(Grade::kLook, "its workers' box: " + Printable(sandbox->second),
+          "jobs there may reach what the agent's user may (docs/operations.md, the box)");
+    }
   }
   if (!node.leaving().empty()) {
     say(Grade::kLook, "its agent is about to end: " + Printable(node.leaving()), "");
@@ -172,6 +202,10 @@ HostFacts LookAtHost(const Surroundings& surroundings) {
   if (::getrlimit(RLIMIT_NOFILE, &files) == 0) facts.files_max = files.rlim_max;
   LookAtGpus(&facts);
   facts.unified_cgroups = Exists("/sys/fs/cgroup/cgroup.controllers");
+  const long landlock =
+      ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  facts.landlock = landlock > 0 ? static_cast<int>(landlock) : 0;
+  facts.system_call_filters = Exists("/proc/sys/kernel/seccomp/actions_avail");
   return facts;
 }
 
@@ -224,7 +258,53 @@ std::vector<Finding> JudgeHost(const HostFacts& facts) {
        .advice = facts.unified_cgroups ? ""
                                        : "that a worker was killed for want of memory is told by "
                                          "the host's count alone"});
+  findings.push_back(JudgeSandbox(facts));
   return findings;
+}
+
+TlsFacts LookAtTls(const Settings& settings) {
+  TlsFacts facts = {.folder = settings.tls_dir, .now = runtime::WallSeconds()};
+  const auto server = runtime::ParseHostPort(settings.server.value);
+  facts.exposed = server && !runtime::IsLoopback(server->host);
+  if (facts.folder.value.empty()) return facts;
+  identity::TlsTexts texts;
+  for (const auto& [name, text] :
+       {std::pair{"/ca.pem", &texts.authority}, std::pair{"/cert.pem", &texts.certificate},
+        std::pair{"/key.pem", &texts.key}}) {
+    std::ifstream in(facts.folder.value + name, std::ios::binary);
+    if (!in) {
+      facts.certificate = absl::NotFoundError(facts.folder.value + name + " cannot be read");
+      return facts;
+    }
+    text->assign(std::istreambuf_iterator<char>(in), {});
+  }
+  facts.certificate = identity::CheckTlsTexts(texts, facts.now);
+  return facts;
+}
+
+Finding JudgeTls(const TlsFacts& facts) {
+  const auto finding = [](Grade grade, const std::string& found, const std::string& advice) {
+    return Finding{.grade = grade, .subject = "tls", .found = found, .advice = advice};
+  };
+  if (facts.folder.value.empty()) {
+    return facts.exposed
+               ? finding(Grade::kLook, "none, to an address that others reach",
+                         "whoever reaches the coordinator may do everything (docs/security.md)")
+               : finding(Grade::kOk, "none: loopback", "");
+  }
+  const std::string where = Printable(facts.folder.value) + " (" + facts.folder.source + ")";
+  if (!facts.certificate.ok()) {
+    return finding(Grade::kBad,
+                   where + ": " + Printable(std::string(facts.certificate.status().message())),
+                   "tactus admin issue makes such a folder (docs/security.md)");
+  }
+  const std::int64_t left = facts.certificate->end - facts.now;
+  const std::string holder = Printable(identity::SpiffeIdOf(facts.certificate->holder));
+  const std::string found = holder + " for " + FormatSpan(Seconds(static_cast<double>(left)));
+  return left < kExpirySoon
+             ? finding(Grade::kLook, found,
+                       "tactus admin issue --renew, with the authority's folder, before then")
+             : finding(Grade::kOk, found, "");
 }
 
 std::vector<Finding> JudgeNodes(const CoordinatorFacts& facts,

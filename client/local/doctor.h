@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "client/local/settings.h"
 #include "client/local/surroundings.h"
+#include "identity/certificate.h"
 #include "tactus/v1/nodes.pb.h"
 
 namespace tactus::client {
@@ -40,10 +41,24 @@ struct HostFacts {
   bool gpu_readable = true;           // by this user; true where there is none
   bool gpu_driver = false;            // the kernel's part is loaded
   bool unified_cgroups = false;       // version 2, where kills for want of memory are counted
+  int landlock = 0;                   // the kernel's version of it; 0: none
+  bool system_call_filters = false;   // seccomp
 };
 HostFacts LookAtHost(const Surroundings& surroundings);
 
 std::vector<Finding> JudgeHost(const HostFacts& facts);
+
+// How the coordinator is gone to.
+struct TlsFacts {
+  Setting folder{};      // value empty: plain
+  bool exposed = false;  // the server's address is not loopback
+  // Of the folder; whether its parts go together.
+  absl::StatusOr<identity::Certificate> certificate = identity::Certificate();
+  std::int64_t now = 0;  // [s since 1970]
+};
+TlsFacts LookAtTls(const Settings& settings);
+
+Finding JudgeTls(const TlsFacts& facts);
 
 struct CoordinatorFacts {
   Setting server{};

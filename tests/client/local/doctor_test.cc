@@ -5,8 +5,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
+#include "client/local/support_bundle.h"
 #include "client/text/text.h"
+#include "protocol/node_labels.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tactus::client {
@@ -22,7 +25,9 @@ HostFacts GoodHost() {
           .state_writable = true,
           .disk_free_bytes = std::uint64_t{100} << 30,
           .files_max = 524288,
-          .unified_cgroups = true};
+          .unified_cgroups = true,
+          .landlock = 6,
+          .system_call_filters = true};
 }
 
 // "bad disk: ..." of each finding that is not well.
@@ -45,7 +50,8 @@ TEST(DoctorTest, AGoodHostHasNoComplaint) {
             "ok  disk        100.0 GiB free in /home/you\n"
             "ok  open files  at most 524,288 a process\n"
             "ok  gpus        none: workers compute on processors\n"
-            "ok  cgroups     version 2\n");
+            "ok  cgroups     version 2\n"
+            "ok  sandbox     Landlock 6, seccomp\n");
 }
 
 TEST(DoctorTest, EachLackOfAHostIsALine) {
@@ -55,12 +61,14 @@ TEST(DoctorTest, EachLackOfAHostIsALine) {
   facts.disk_free_bytes = 1 << 30;
   facts.files_max = 1024;
   facts.unified_cgroups = false;
+  facts.landlock = 0;
   EXPECT_THAT(
       Complaints(JudgeHost(facts)),
       ElementsAre("look programs: tactus-agent, tactus-worker not found beside this one",
                   "look memory: 8 cores, 500.0 MiB free", "look disk: 1.0 GiB free in /home/you",
                   "look open files: at most 1,024 a process",
-                  "look cgroups: version 2 is not at /sys/fs/cgroup"));
+                  "look cgroups: version 2 is not at /sys/fs/cgroup",
+                  "look sandbox: no Landlock, seccomp"));
 }
 
 TEST(DoctorTest, AStateFolderThatCannotBeWrittenIsBad) {
@@ -146,6 +154,20 @@ TEST_F(DoctorNodesTest, EachLackOfANodeIsALine) {
                                       "bad node bare: it offers no device"));
 }
 
+TEST_F(DoctorNodesTest, ABoxThatIsOpenIsTold) {
+  const auto add = [this](const std::string& name, const std::string& label) {
+    (*Add(name).mutable_labels())[protocol::kSandboxLabel] = label;
+  };
+  add("whole", "full");
+  add("usual", "lacks memory tasks user");
+  add("old", "lacks files ports");
+  add("unfiltered", "lacks calls");
+  add("open", "off");
+  EXPECT_THAT(Complain(), ElementsAre("look node old: its workers' box: lacks files ports",
+                                      "look node unfiltered: its workers' box: lacks calls",
+                                      "look node open: its workers' box: off"));
+}
+
 TEST_F(DoctorNodesTest, ClocksThatAreApartAreTold) {
   Add("n0");
   facts_.wall_seconds = 1090;
@@ -163,6 +185,64 @@ TEST_F(DoctorNodesTest, ACoordinatorThatDoesNotAnswerIsBadWhereItWasNamed) {
   facts_.server.source = "default";
   EXPECT_THAT(Complaints(JudgeNodes(facts_, nobody)),
               ElementsAre("look coordinator: lab:7070 (default): nobody answers"));
+}
+
+TEST(DoctorTlsTest, PlainIsWellWhereNobodyElseReaches) {
+  EXPECT_THAT(Complaints({JudgeTls({})}), ElementsAre());
+  EXPECT_THAT(Complaints({JudgeTls({.exposed = true})}),
+              ElementsAre("look tls: none, to an address that others reach"));
+}
+
+TEST(DoctorTlsTest, ACertificateIsLookedAtBeforeItRunsOut) {
+  TlsFacts facts = {.folder = {.value = "tls", .source = "flag --tls-dir"}, .now = 1000};
+  facts.certificate = identity::Certificate{
+      .holder = {.domain = "tactus", .kind = identity::Kind::kUser, .name = "alice"},
+      .end = 1000 + 6 * 86400};
+  EXPECT_EQ(FormatFindings({JudgeTls(facts)}), "ok  tls  spiffe://tactus/user/alice for 6d 00h\n");
+  facts.now += 5 * 86400;
+  EXPECT_THAT(Complaints({JudgeTls(facts)}),
+              ElementsAre("look tls: spiffe://tactus/user/alice for 1d 00h"));
+}
+
+TEST(DoctorTlsTest, AFolderThatIsNoneIsBad) {
+  const TemporaryFolder folder;
+  const TlsFacts facts =
+      LookAtTls({.server = {.value = "lab:7070"}, .tls_dir = {folder.path(), "flag --tls-dir"}});
+  EXPECT_TRUE(facts.exposed);
+  EXPECT_THAT(Complaints({JudgeTls(facts)}),
+              ElementsAre("bad tls: " + folder.path() + " (flag --tls-dir): " + folder.path() +
+                          "/ca.pem cannot be read"));
+}
+
+TEST(SupportBundleTest, SecretsAreLeftOut) {
+  const TemporaryFolder folder;
+  BundleContent content = {.version = "0.1.0", .findings = "ok\n", .settings = "server lab\n"};
+  content.nodes = absl::UnavailableError("nobody answers");
+  v1::Job& job = *content.jobs->add_jobs();
+  job.set_name("jobs/one");
+  for (const char* word : {"python3", "train.py", "--token=hunter2"}) {
+    job.mutable_spec()->mutable_program()->add_command(word);
+  }
+  (*job.mutable_labels())["contact"] = "somebody";
+
+  const auto paths = WriteSupportBundle(folder.File("bundle"), content);
+
+  ASSERT_TRUE(paths.ok()) << paths.status();
+  EXPECT_EQ(paths->size(), 5u);
+  std::string all;
+  for (const std::string& path : *paths) {
+    std::ifstream in(path);
+    ASSERT_TRUE(in.is_open()) << path;
+    all.append(std::istreambuf_iterator<char>(in), {});
+  }
+  EXPECT_THAT(all, HasSubstr("jobs/one"));
+  EXPECT_THAT(all, HasSubstr("python3"));
+  EXPECT_THAT(all, HasSubstr("nobody answers"));
+  EXPECT_THAT(all, HasSubstr("/etc/os-release"));
+  EXPECT_THAT(all, ::testing::Not(HasSubstr("hunter2")));
+  EXPECT_THAT(all, ::testing::Not(HasSubstr("somebody")));
+  EXPECT_THAT(WriteSupportBundle(folder.File("bundle"), content).status().message(),
+              HasSubstr("allowed is a folder that is new or empty"));
 }
 
 TEST_F(DoctorNodesTest, AFleetWithoutNodesIsBad) {
