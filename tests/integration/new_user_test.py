@@ -69,9 +69,9 @@ class Machines:
         return done.stdout
 
     def stop(self):
+        """The agents say goodbye to a coordinator that is there."""
         for daemon in reversed(self.daemons):
             daemon.terminate()
-        for daemon in self.daemons:
             daemon.wait(30)
 
 
