@@ -7,6 +7,9 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
 find_program(TACTUS_CCACHE ccache)
 if(TACTUS_CCACHE)
+  # Paths below the checkout are taken as relative, so that another checkout finds what this one has compiled.
+  cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH tactus_checkout)
+  set(TACTUS_CCACHE ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${tactus_checkout} CCACHE_NOHASHDIR=1 ${TACTUS_CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${TACTUS_CCACHE})
 endif()
 
