@@ -22,7 +22,7 @@ constexpr Example kExamples[] = {
     {"tactus sweep job.yaml --over learning_rate=0.01,0.1 --over seed=1,2,3 --dry-run",
      "six jobs, which are only checked"},
     {"tactus get sweep shakespeare-1f0c2a", "the best first"},
-    {"tactus download $(tactus get sweep shakespeare-1f0c2a -o name | head -1) --to best/"},
+    {"tactus get sweep shakespeare-1f0c2a -o name", "the best first, for download"},
     {"tactus get jobs --filter 'state=RUNNING AND labels.team=vision'"},
     {"tactus get nodes --watch", "goes on with the lines that change"},
     {"tactus get validations shakespeare-1", "the curve of the validation loss"},

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,7 +56,15 @@ std::vector<Change> ChangesOf(const Outcome& outcome) {
 struct Course {
   std::string synchronization{};
   std::size_t changes = 0;  // that are looked at
+  // AdaComm's periods follow the loss of the moment in which an interval ends, and that moment moves
+  // by what the planner's clock has forgotten. A share of the period.
+  double within = 0;
 };
+
+std::uint32_t PeriodOf(const Change& change) {
+  const std::size_t space = change.to.find(' ');
+  return space == std::string::npos ? 1 : std::stoul(change.to.substr(space + 1));
+}
 
 class PlannerRestartTest : public testing::TestWithParam<Course> {};
 
@@ -75,7 +84,14 @@ TEST_P(PlannerRestartTest, WhateverItIsKilledInWhatFollowsIsWhatWouldHaveFollowe
 
     EXPECT_THAT(outcome.violations, IsEmpty());
     ASSERT_GT(changes.size(), k + 1);
-    for (std::size_t i = 0; i <= k + 1; ++i) EXPECT_EQ(changes[i].to, calm[i].to) << i;
+    for (std::size_t i = 0; i <= k + 1; ++i) {
+      if (GetParam().within == 0) {
+        EXPECT_EQ(changes[i].to, calm[i].to) << i;
+      } else {
+        EXPECT_NEAR(PeriodOf(changes[i]), PeriodOf(calm[i]), GetParam().within * PeriodOf(calm[i]))
+            << i;
+      }
+    }
     // What was not written yet is missing from the planner's clock, and a canary may be prolonged.
     const double forgotten = ToSeconds(job::JobDeadlines{}.memory_persist);
     const double canary = policies::PeriodCanary::kShareMost * calm[k + 1].trained_seconds;
@@ -85,7 +101,7 @@ TEST_P(PlannerRestartTest, WhateverItIsKilledInWhatFollowsIsWhatWouldHaveFollowe
 
 // A start, a jump and three canaries; a search, before the rule that goes by the loss of a moment.
 INSTANTIATE_TEST_SUITE_P(Policies, PlannerRestartTest,
-                         testing::Values(Course{"auto", 8}, Course{"adacomm", 4}));
+                         testing::Values(Course{"auto", 8}, Course{"adacomm", 4, 0.25}));
 
 }  // namespace
 }  // namespace tactus::simulator

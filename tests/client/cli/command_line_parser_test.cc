@@ -201,12 +201,13 @@ TEST(CommandLineTest, MistakesAreNamed) {
               HasSubstr("more than 0"));
   EXPECT_EQ(ParseCommandLine({"sumbit"}).error,
             "tactus: 'sumbit' is unknown; did you mean 'submit'? allowed: run, demo, simulate, "
-            "replay, submit, get, describe, explain, watch, wait, logs, update, revert, cancel, "
-            "delete, pause, resume, download, top, plot, trace, cordon, drain, uncordon, admin, "
-            "chaos, doctor, clean, config, completion, man, version\n");
+            "replay, submit, sweep, get, describe, explain, watch, wait, logs, update, revert, "
+            "cancel, delete, pause, resume, download, verify, top, plot, trace, cordon, drain, "
+            "uncordon, admin, login, slurm, chaos, doctor, clean, config, completion, man, "
+            "version\n");
   EXPECT_EQ(ParseCommandLine({"get", "frob"}).error,
-            "tactus: 'frob' is unknown; allowed: jobs, job, nodes, node, rounds, validations, "
-            "decisions\n");
+            "tactus: 'frob' is unknown; allowed: jobs, job, sweep, nodes, node, rounds, "
+            "validations, decisions\n");
 }
 
 struct FitCase {

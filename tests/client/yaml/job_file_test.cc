@@ -189,7 +189,7 @@ INSTANTIATE_TEST_SUITE_P(
             "name: a\nzebra: 1\n",
             "zebra: unknown key (line 2); allowed: name, model, data, optimizer, stop, workers, "
             "adapt, seed, snapshots, priority, retries, checkpoints, hold, validation, result, "
-            "program"},
+            "program, network"},
         ErrorCase{"name: a\nname: b\n", "name: given twice (line 2); first on line 1"},
         ErrorCase{
             "model: {builtin: x, torchscript: y}\n",
@@ -282,17 +282,17 @@ INSTANTIATE_TEST_SUITE_P(
         ErrorCase{"<<: {name: a}\n",
                   "<<: unknown key (line 1); allowed: name, model, data, optimizer, stop, workers, "
                   "adapt, seed, snapshots, priority, retries, checkpoints, hold, validation, "
-                  "result, program"},
+                  "result, program, network"},
         ErrorCase{
             "- name: a\n",
             "a list stands where a map is expected (line 1); allowed keys: name, model, data, "
             "optimizer, stop, workers, adapt, seed, snapshots, priority, retries, checkpoints, "
-            "hold, validation, result, program"},
+            "hold, validation, result, program, network"},
         ErrorCase{
             "hello\n",
             "'hello' stands where a map is expected (line 1); allowed keys: name, model, data, "
             "optimizer, stop, workers, adapt, seed, snapshots, priority, retries, checkpoints, "
-            "hold, validation, result, program"},
+            "hold, validation, result, program, network"},
         ErrorCase{"", "the file is empty; a job has at least name, model, data and stop"},
         ErrorCase{"# nothing\n",
                   "the file is empty; a job has at least name, model, data and stop"}));

@@ -100,7 +100,7 @@ TEST_F(RestoreTest, DamagedAndMissingBlobsAreAllNamedAndNothingIsMade) {
   ASSERT_TRUE(absl::IsDataLoss(report.status())) << report.status();
   const std::string message(report.status().message());
   EXPECT_THAT(message, HasSubstr(BlobOfBackup("one") + ": is damaged"));
-  EXPECT_THAT(message, HasSubstr(BlobOfBackup("two") + ": cannot open"));
+  EXPECT_THAT(message, HasSubstr(BlobOfBackup("two") + ": cannot be opened"));
   EXPECT_THAT(message, HasSubstr("--restore-damaged"));
   EXPECT_THAT(NamesSorted(around_.path()), IsEmpty());
 }
