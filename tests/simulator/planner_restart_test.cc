@@ -56,8 +56,8 @@ std::vector<Change> ChangesOf(const Outcome& outcome) {
 struct Course {
   std::string synchronization{};
   std::size_t changes = 0;  // that are looked at
-  // AdaComm's periods follow the loss of the moment in which an interval ends, and that moment moves
-  // by what the planner's clock has forgotten. A share of the period.
+  // AdaComm's periods follow the loss of the moment in which an interval ends, and that moment
+  // moves by what the planner's clock has forgotten. A share of the period.
   double within = 0;
 };
 
