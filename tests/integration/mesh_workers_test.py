@@ -191,7 +191,9 @@ class MeshWorkersTest(ScriptedGroups):
         parts = [part for part in parts if len(set(part)) > 16]
         self.assertGreater(len(parts), 20)
         self.spec["model"]["weights"] = str(weights)
-        group = self.start(2)
+        group = self.start(1)
+        del self.spec["model"]["weights"]  # who holds others is sent them
+        group += self.start(1)
         self.tell_group(group, 1)
         endpoints = self.endpoints_of(group, 1)
         tap = Tap(place_of(endpoints[0])[0])
