@@ -2,11 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <iterator>
-#include <system_error>
 #include <utility>
 
+#include "coordinator/store/partial_copy.h"
 #include "coordinator/store/schema.h"
 #include "coordinator/store/sql_functions.h"
 #include "coordinator/store/sqlite_connection.h"
@@ -44,50 +43,25 @@ constexpr const char* kFetch = "FETCH 500 FROM rows";
 class TableCopy final : public StoreCopy {
  public:
   TableCopy(PostgresConnection source, std::string path)
-      : source_(std::move(source)), path_(std::move(path)) {}
-  ~TableCopy() override {
-    if (target_ == nullptr) return;
-    target_.reset();
-    std::error_code ignored;
-    std::filesystem::remove(Partial(), ignored);
-  }
+      : source_(std::move(source)), target_(std::move(path)) {}
 
   absl::Status Begin();
   absl::StatusOr<bool> Step() override;
 
  private:
-  std::string Partial() const { return path_ + ".partial"; }
   absl::Status PutRows(const PGresult* rows);
-  absl::Status Finish();
 
   const PostgresConnection source_;
-  const std::string path_;
-  Connection target_;      // null: not begun, or over
+  PartialCopy target_;
   std::size_t table_ = 0;  // of kSources, which is copied now
   bool cursor_open_ = false;
 };
 
 absl::Status TableCopy::Begin() {
-  std::error_code error;
-  if (std::filesystem::exists(path_, error)) {
-    return absl::AlreadyExistsError(path_ + ": is there already");
-  }
-  std::filesystem::remove(Partial(), error);
-  sqlite3* opened = nullptr;
-  const int code = sqlite3_open_v2(
-      Partial().c_str(), &opened,
-      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
-      nullptr);
-  target_.reset(opened);  // to be closed even when it failed
-  if (code != SQLITE_OK) return ConnectionStatus(opened, code, path_);
-  absl::Status status = AddSqlFunctions(opened);
-  // A crash leaves nothing under the last name, so that the copy needs no journal of its own.
-  if (status.ok()) {
-    status = Execute(opened,
-                     "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = OFF;"
-                     "PRAGMA synchronous = OFF");
-  }
-  if (status.ok()) status = Migrate(opened, SchemaSteps());
+  absl::Status status = target_.Open();
+  if (status.ok()) status = AddSqlFunctions(target_.get());
+  if (status.ok()) status = Execute(target_.get(), "PRAGMA auto_vacuum = INCREMENTAL");
+  if (status.ok()) status = Migrate(target_.get(), SchemaSteps());
   if (!status.ok()) return status;
   return RunText(source_.get(), "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").status();
 }
@@ -110,7 +84,7 @@ absl::StatusOr<bool> TableCopy::Step() {
   if (!closed.ok()) return closed;
   cursor_open_ = false;
   if (++table_ < std::size(kSources)) return false;
-  const absl::Status finished = Finish();
+  const absl::Status finished = target_.GiveName();
   if (!finished.ok()) return finished;
   return true;
 }
@@ -143,16 +117,6 @@ absl::Status TableCopy::PutRows(const PGresult* rows) {
     status = insert->Step().status();
   }
   return status.ok() ? Execute(target_.get(), "COMMIT") : status;
-}
-
-absl::Status TableCopy::Finish() {
-  target_.reset();
-  std::error_code error;
-  std::filesystem::rename(Partial(), path_, error);
-  if (!error) return absl::OkStatus();
-  std::error_code ignored;
-  std::filesystem::remove(Partial(), ignored);
-  return absl::DataLossError(path_ + ": rename: " + error.message());
 }
 
 }  // namespace
