@@ -375,14 +375,9 @@ absl::Status ServerImpl::Serve() {
   grpc::channelz::experimental::InitChannelzService();
   grpc::ServerBuilder builder;
   SetLimits(builder, options_.api_bytes);
-  auto listener = runtime::Listener::Open(door_, options_.listen);
-  if (!listener.ok()) {
-    return {listener.status().code(), "listen: " + std::string(listener.status().message())};
-  }
+  auto listener = OpenListener(door_, options_);
+  if (!listener.ok()) return listener.status();
   listener_ = *std::move(listener);
-  // Whatever the name was that was given.
-  const bool plain = options_.security.tls_dir.empty() && !options_.security.insecure;
-  if (plain && !listener_->loopback()) return identity::Exposed("listen", options_.listen);
   connections_ = TakeConnections(builder, credentials_);
   if (gate_ != nullptr) {
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, kConnectionAgeMs);

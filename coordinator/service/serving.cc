@@ -4,6 +4,10 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <string>
+
+#include "identity/credentials.h"
+
 namespace tactus::service {
 namespace {
 
@@ -21,6 +25,19 @@ void SetServing(grpc::Server& server, bool serving) {
   for (const char* service : kServices) {
     server.GetHealthCheckService()->SetServingStatus(service, serving);
   }
+}
+
+absl::StatusOr<std::unique_ptr<runtime::Listener>> OpenListener(runtime::ControlThread& thread,
+                                                                const ServerOptions& options) {
+  auto listener = runtime::Listener::Open(thread, options.listen);
+  if (!listener.ok()) {
+    return absl::Status(listener.status().code(),
+                        "listen: " + std::string(listener.status().message()));
+  }
+  // Whatever the name was that was given.
+  const bool plain = options.security.tls_dir.empty() && !options.security.insecure;
+  if (plain && !(*listener)->loopback()) return identity::Exposed("listen", options.listen);
+  return listener;
 }
 
 std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> TakeConnections(

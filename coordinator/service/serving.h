@@ -8,6 +8,11 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <memory>
 
+#include "absl/status/statusor.h"
+#include "coordinator/service/server.h"
+#include "runtime/control_thread.h"
+#include "runtime/listener.h"
+
 namespace tactus::service {
 
 // How long a peer that does not answer is waited for, in milliseconds.
@@ -15,6 +20,11 @@ inline constexpr int kKeepaliveTimeoutMs = 20'000;
 
 // What grpc.health.v1 says of all of the coordinator's services.
 void SetServing(grpc::Server& server, bool serving);
+
+// Listens as `options` say, on the thread. Errors: InvalidArgument, plain at an address that others
+// can reach; of the listener, of the option.
+absl::StatusOr<std::unique_ptr<runtime::Listener>> OpenListener(runtime::ControlThread& thread,
+                                                                const ServerOptions& options);
 
 // Has the server take connections that HandOver hands to the answer.
 std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> TakeConnections(

@@ -81,13 +81,9 @@ class StandbyImpl final : public Standby {
 };
 
 absl::Status StandbyImpl::Serve(const ServerOptions& options) {
-  auto listener = runtime::Listener::Open(door_, options.listen);
-  if (!listener.ok()) {
-    return {listener.status().code(), "listen: " + std::string(listener.status().message())};
-  }
+  auto listener = OpenListener(door_, options);
+  if (!listener.ok()) return listener.status();
   listener_ = *std::move(listener);
-  const bool plain = options.security.tls_dir.empty() && !options.security.insecure;
-  if (plain && !listener_->loopback()) return identity::Exposed("listen", options.listen);
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
