@@ -67,12 +67,10 @@ inline KeyOwner ReadKey(const std::string& pem) {
 // it has none.
 inline StoreOwner ReadTrusted(const std::string& pem) {
   StoreOwner store(X509_STORE_new());
-  const Bio in = Reader(pem);
   int count = 0;
-  while (const X509Owner one{PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr)}) {
+  for (const X509Owner& one : ReadAllX509(pem)) {
     count += X509_STORE_add_cert(store.get(), one.get());
   }
-  ERR_clear_error();  // the end of the file
   return count > 0 ? std::move(store) : nullptr;
 }
 
