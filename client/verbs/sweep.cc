@@ -12,6 +12,7 @@
 #include "client/verbs/submission.h"
 #include "client/verbs/sweep_grid.h"
 #include "client/verbs/words.h"
+#include "client/yaml/job_file.h"
 
 namespace tactus::client {
 namespace {
@@ -81,7 +82,10 @@ class SweepVerb : public Verb {
  private:
   // False: what is wrong was said.
   bool MakeRequests(const Screen& screen, std::vector<v1::CreateJobRequest>* requests) {
-    const JobFile plain = Read(screen, {});
+    const JobText text = ReadJobText(job_file_);
+    if (!text.error.empty()) screen.Say(job_file_ + ": " + text.error);
+    if (!text.error.empty()) return false;
+    const JobFile plain = Parse(text, {}, screen);
     if (!plain.errors.empty()) return false;
     for (SweptField& field : fields_) {
       const std::string problem = FindField(plain.spec, &field);
@@ -101,17 +105,18 @@ class SweepVerb : public Verb {
               api::NewRequestId().substr(0, kNameDigits);
     }
     for (const std::vector<Override>& point : Grid(fields_)) {
-      const JobFile file = Read(screen, point);
+      const JobFile file = Parse(text, point, screen);
       if (!file.errors.empty()) return false;
       requests->push_back(MakeRequest(file.spec, point, requests->size()));
     }
     return true;
   }
 
-  JobFile Read(const Screen& screen, const std::vector<Override>& point) const {
+  JobFile Parse(const JobText& text, const std::vector<Override>& point,
+                const Screen& screen) const {
     std::vector<Override> overrides = overrides_;
     overrides.insert(overrides.end(), point.begin(), point.end());
-    JobFile file = ReadJobFile(job_file_, overrides);
+    JobFile file = ParseJobFile(text.text, overrides, text.folder);
     for (const std::string& error : file.errors) screen.Say(job_file_ + ": " + error);
     return file;
   }

@@ -44,14 +44,20 @@ JobFile ParseJobFile(std::string_view text, const std::vector<Override>& overrid
   return file;
 }
 
-JobFile ReadJobFile(const std::string& path, const std::vector<Override>& overrides) {
-  const FileText file = ReadYamlText(path, "a job file");
-  if (!file.error.empty()) return {.spec = {}, .errors = {file.error}};
+JobText ReadJobText(const std::string& path) {
+  FileText file = ReadYamlText(path, "a job file");
+  if (!file.error.empty()) return {.error = std::move(file.error)};
   std::error_code ignored;
   const std::filesystem::path here = std::filesystem::current_path(ignored);
   const std::filesystem::path folder =
       path == "-" ? here : (here / path).lexically_normal().parent_path();
-  return ParseJobFile(file.text, overrides, folder.string());
+  return {.text = std::move(file.text), .folder = folder.string()};
+}
+
+JobFile ReadJobFile(const std::string& path, const std::vector<Override>& overrides) {
+  const JobText file = ReadJobText(path);
+  if (!file.error.empty()) return {.spec = {}, .errors = {file.error}};
+  return ParseJobFile(file.text, overrides, file.folder);
 }
 
 }  // namespace tactus::client

@@ -25,8 +25,17 @@ struct JobFile {
 JobFile ParseJobFile(std::string_view text, const std::vector<Override>& overrides,
                      const std::string& folder);
 
-// The same for a file, of at most 1 MiB, with absolute paths: relative to its own folder; "-" is
-// the standard input, relative to the working folder.
+// What ParseJobFile is to be given of a file, of at most 1 MiB, or why there is none.
+struct JobText {
+  std::string text{};
+  std::string folder{};  // its own, absolute
+  std::string error{};
+};
+
+// "-" is the standard input, in the working folder, and is read to its end.
+JobText ReadJobText(const std::string& path);
+
+// Both.
 JobFile ReadJobFile(const std::string& path, const std::vector<Override>& overrides);
 
 }  // namespace tactus::client

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <fstream>
@@ -76,6 +77,22 @@ TEST_F(SweepTest, ADryRunSubmitsNothing) {
   EXPECT_EQ(swept.code, ExitCode::kOk);
   EXPECT_THAT(swept.err, HasSubstr("3 jobs, all valid; nothing was submitted"));
   EXPECT_TRUE(requests_.empty());
+}
+
+// As of the standard input: there is nothing to be read a second time.
+TEST_F(SweepTest, TheFileIsReadOnce) {
+  int ends[2] = {};
+  ASSERT_EQ(::pipe(ends), 0);
+  const std::string text = "name: demo\n";
+  ASSERT_EQ(::write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  ::close(ends[1]);
+
+  const Answered swept =
+      Tactus({"sweep", "/dev/fd/" + std::to_string(ends[0]), "--over", "seed=1,2,3"});
+  ::close(ends[0]);
+
+  EXPECT_EQ(swept.code, ExitCode::kOk) << swept.err;
+  EXPECT_EQ(requests_.size(), 3u);
 }
 
 TEST_F(SweepTest, WhatIsMissingIsSubmittedByTheSameCommand) {
