@@ -1,6 +1,7 @@
 #include "client/render/sweep_table.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -8,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "client/text/names.h"
+#include "client/render/progress_view.h"
 #include "client/text/text.h"
 
 namespace tactus::client {
@@ -45,11 +46,6 @@ std::string HeadOf(const std::string& path, const std::set<std::string>& paths) 
   return head;
 }
 
-std::string StateWord(const v1::Job& job) {
-  const auto* value = v1::JobState_descriptor()->FindValueByNumber(job.state());
-  return value == nullptr ? "-" : EnumValueName(*value);
-}
-
 }  // namespace
 
 std::optional<double> LossToCompare(const v1::Job& job) {
@@ -79,7 +75,7 @@ std::string RenderSweep(const v1::ListJobsResponse& jobs, Look look) {
   for (const v1::Job& job : jobs.jobs()) {
     const bool trained = job.progress().rounds() > 0;
     std::vector<std::string>& row = rows.emplace_back();
-    row = {Printable(ShortName(job.name())), StateWord(job)};
+    row = {Printable(ShortName(job.name())), StateName(job.state())};
     for (const std::string& field : fields) {
       const auto found = job.labels().find(kSweptPrefix + field);
       row.push_back(found == job.labels().end() ? "-" : Printable(found->second));
