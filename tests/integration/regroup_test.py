@@ -5,40 +5,21 @@ import os
 import signal
 import unittest
 
-from cluster import Cluster, Folder, processes_of, tiny_spec, wait_until
+from cluster import tiny_spec, wait_until
+from two_nodes import WORKERS, TwoNodes
 
 ROUNDS = 700
 MANY_ROUNDS = 3 * ROUNDS  # more than are over before the last of several kills
-WORKERS = 4
 BATCH = 8  # of each
 
 
-class RegroupTest(unittest.TestCase):
-    def setUp(self):
-        self.folder = Folder()
-        self.cluster = Cluster(self.folder.path)
-        self.cluster.start_coordinator()
-        for node in ("a", "b"):
-            self.cluster.start_agent(node, WORKERS // 2)
-
-    def tearDown(self):
-        self.cluster.stop()
-        left = processes_of(self.folder.path)
-        self.folder.remove()
-        self.assertEqual(left, [], "processes were left running")
-
+class RegroupTest(TwoNodes):
     def start(self, least=2, rounds=ROUNDS, **more):
         spec = {**tiny_spec(self.folder.corpus(400000), rounds=rounds), **more}
         spec["workers"] = {"min": least, "max": WORKERS}
         job = self.cluster.submit(spec)
         self.trains_beyond(job, 50)
         return job
-
-    def rounds(self, job):
-        return int(self.cluster.job(job).get("progress", {}).get("rounds", 0))
-
-    def trains_beyond(self, job, rounds):
-        wait_until(lambda: self.rounds(job) > rounds, 60, f"it trains beyond round {rounds}")
 
     def ended(self, job, regroups, rounds=ROUNDS):
         """The job, which ended well, in one attempt, and after so many regroups."""
