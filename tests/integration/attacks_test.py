@@ -1,5 +1,5 @@
 """What an attacker does, one test each, named so: none of it succeeds. Those of processes on a node (programs that kill or read
-their neighbours) are escape_test.py's."""
+their neighbours) are escape_test.py's. That they succeed where nothing protects is attacks_unprotected_test.py's."""
 import contextlib
 import json
 import os
