@@ -230,8 +230,7 @@ absl::StatusOr<Imported> ImportInTerm(sqlite3* from, PGconn* to, std::uint64_t e
   absl::Status status = BeginWrite(to, epoch);
   if (!status.ok()) return status;
   status = MigratePostgres(to);
-  absl::StatusOr<Imported> imported = status;
-  if (status.ok()) imported = Import(from, to).Run();
+  absl::StatusOr<Imported> imported = status.ok() ? Import(from, to).Run() : status;
   if (!imported.ok()) {
     RunText(to, "ROLLBACK").IgnoreError();
     return imported;

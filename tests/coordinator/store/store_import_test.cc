@@ -75,7 +75,7 @@ TEST_F(ImportTest, EveryRecordIsThereAndTheRecordGoesOnAsTheSame) {
   EXPECT_EQ(*store->CheckIntegrity(), std::vector<std::string>{});
   const absl::StatusOr<protocol::CoordinatorIdentity> next = store->BeginEpoch(0);
   ASSERT_TRUE(next.ok()) << next.status();
-  EXPECT_EQ(next->server_id, identity_.server_id);
+  EXPECT_EQ(next->server, identity_.server);
   EXPECT_GT(next->epoch, identity_.epoch);
   ASSERT_TRUE(store->Write({.jobs = {SmallJob(6)}}).ok());
 
