@@ -3,7 +3,7 @@ import subprocess
 import sys
 import unittest
 
-from cluster import BIN, tiny_spec
+from cluster import BIN, tiny_spec, wait_until
 from one_coordinator import OneCoordinator
 from sharing import Postgres, missing
 
@@ -44,6 +44,7 @@ class ImportTest(OneCoordinator):
         self.assertEqual(code, 73, again)
         self.assertIn("store: the database has records already (table jobs)", again)
         self.cluster.start_coordinator(address, ["--store", self.database.address])
+        wait_until(lambda: self.cluster.tactus("get", "jobs", check=False)[0] == 0, 20, "it stands by for a moment, then leads")
         self.assertEqual(self.cluster.job(over)["result"], before["result"])
         self.assertEqual(self.cluster.tactus("get", "rounds", over, "-o", "json")[1], rounds)
         self.cluster.tactus("download", over, "--to", self.folder.path / "result")
