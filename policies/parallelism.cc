@@ -313,8 +313,8 @@ struct Trial {
   double missing = std::numeric_limits<double>::infinity();  // bytes a device
 };
 
-// share: of the batch that this sort's devices take; below 1 there are others, with which they share
-// gradients.
+// share: of the batch that this sort's devices take; below 1 there are others, with which they
+// share gradients.
 Trial Try(const MeshAsk& ask, const Sort& sort, const MeshShape& shape, double share) {
   Trial trial{.told = {.shape = shape}};
   trial.told.reason = ReasonAgainst(shape, ask.sizes);

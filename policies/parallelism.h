@@ -50,8 +50,8 @@ struct MeshShape {
 
 // Elements that each device sends for one layer of `batch` samples. [elements]
 //
-//   1-D   forward 4 (p - 1) / p bsh;          backward 4 (p - 1) / p bsh, with recompute twice that
-//   2-D   forward c (7 bsh + 12 h^2);         backward c (14 bsh + 24 h^2), with recompute 3/2 of it
+//   1-D   forward 4 (p - 1) / p bsh;     backward 4 (p - 1) / p bsh, with recompute twice that
+//   2-D   forward c (7 bsh + 12 h^2);    backward c (14 bsh + 24 h^2), with recompute 3/2 of it
 //         c = log2(p) / (2 sqrt(p)) by trees, 1 / sqrt(p) pipelined
 double ForwardElements(const MeshShape& shape, const TransformerSizes& sizes, std::uint64_t batch,
                        const MeshTraining& training);
@@ -66,8 +66,8 @@ double Products(const MeshShape& shape, const TransformerSizes& sizes, std::uint
 // What each device holds in such a step: parameters, gradients, the optimizer's state, activations
 // and what products need besides. Largest over devices. [bytes]
 //
-// Differs: the specification's table of buffers leaves out parameters, optimizer and the attention's
-// scores, which are here.
+// Differs: the specification's table of buffers leaves out parameters, the optimizer and the
+// scores of the attention, which are here.
 double MeshBytes(const MeshShape& shape, const TransformerSizes& sizes, std::uint64_t batch,
                  const MeshTraining& training);
 
@@ -158,8 +158,8 @@ struct MeshChoice {
 // Forms replicas from devices that are alike (speed and memory within a tenth of each other), as
 // far as may be within nodes, so that slow links lie between replicas; of each kind of device the
 // layout that trains most samples a second and fits. Replicas of several layouts may come of it, as
-// a mesh of slow devices beside one fast device. Deterministic; ties go to fewer devices, 1-D before
-// 2-D. devices: at least one.
+// a mesh of slow devices beside one fast device. Deterministic; ties go to fewer devices, and to
+// 1-D before 2-D. devices: at least one.
 MeshChoice ChooseMesh(const MeshAsk& ask);
 
 }  // namespace tactus::policies
