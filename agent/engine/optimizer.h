@@ -212,8 +212,8 @@ class Optimizer {
   // gate.
   void Step(std::span<float> gradients, StepScale scale, std::span<float> parameters);
 
-  // A part of a step, element by element as Step takes it; counts nothing. Requires: the options are
-  // elementwise.
+  // A part of a step, element by element as Step takes it; counts nothing. Requires: the options
+  // are elementwise.
   void StepPart(const PartOfStep& part);
   // All parts of a step were taken, here and elsewhere.
   void CountPartStep() { ++steps_; }

@@ -185,9 +185,9 @@ class RoundEngine {
   void RequestResiduals() { residuals_wanted_ = true; }
   // Whether TakeResiduals, and CopyState, have all of it at this edge. Of rank 0.
   bool residuals_at_hand() const;
-  // An optimizer's state that is cut up comes to rank 0, for CopyState; nothing where it is not. All
-  // wait for it, in the same place of their collectives. The group may be lost by it. Requires:
-  // at_edge(), no round under way.
+  // An optimizer's state that is cut up comes to rank 0, for CopyState; nothing happens where it is
+  // not. All wait for it, in the same place of their collectives. The group may be lost by it.
+  // Requires: at_edge(), no round under way.
   void GatherShards();
   // The group was lost, and with members that are gone a part of the optimizer's state: no group of
   // those who are left can go on. All know it alike.

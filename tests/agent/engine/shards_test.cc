@@ -105,7 +105,7 @@ TEST(ShardsTest, OfThreeTheSecondIsGoneAndTheThirdHasItsPart) {
   EXPECT_TRUE(plan.lost.empty());
 }
 
-// 1,000 random pairs of holdings: after the moves everybody has what it wants, or it is called lost.
+// 1,000 random pairs of holdings: after the moves everybody has what it wants, or that is lost.
 TEST(ShardsPropertyTest, MovesBringEverybodyWhatItWants) {
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

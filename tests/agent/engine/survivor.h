@@ -18,7 +18,8 @@
 
 namespace tactus::engine {
 
-// It solves least squares in kLength unknowns, or as many as it is told, in which each sample is one random equation.
+// It solves least squares in kLength unknowns, or as many as it is told, in which each sample is
+// one random equation.
 class Survivor {
  public:
   static constexpr std::size_t kLength = 32;
