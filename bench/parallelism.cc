@@ -1,7 +1,7 @@
 // 1-D against 2-D on the machine of [optimus], by the cost model of policies/parallelism.h, beside
 // the paper's own numbers; then on up to 1,024 devices.
 //
-// Three numbers are taken from the paper, all of its 1-D baseline: what a device multiplies and what
+// What is taken from the paper is of its 1-D baseline: what a device multiplies and what
 // a link between nodes carries follow from the baseline's times on 4 and on 64 devices, given what
 // PCIe carries within a node. Nothing is taken from its 2-D rows, which are predicted.
 
