@@ -337,6 +337,7 @@ Trial Try(const MeshAsk& ask, const Sort& sort, const MeshShape& shape, double s
     return trial;
   }
   batch = std::min(batch, trial.told.batch_max);  // in so many more passes
+  trial.told.bytes = MeshBytes(shape, ask.sizes, batch, ask.training);
   trial.told.replicas = static_cast<std::uint32_t>(meshes.size());
   const bool one_node = share >= 1 && std::ranges::all_of(sort.devices, [&](std::size_t device) {
                           return ask.devices[device].node == ask.devices[sort.devices.front()].node;

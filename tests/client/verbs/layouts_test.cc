@@ -26,7 +26,7 @@ class LayoutsTest : public VerbsTest {
 };
 
 TEST_F(LayoutsTest, TellsWhatEachLayoutWouldCost) {
-  const std::string said = Printed({"layouts", file_, "--device", "4@a:1:16GB"});
+  const std::string said = Printed({"layouts", file_, "--device", "4@a:1:16GB", "--batch", "1024"});
 
   EXPECT_THAT(said, HasSubstr("LAYOUT   REPLICAS"));
   EXPECT_THAT(said, HasSubstr("\nnone "));
