@@ -36,6 +36,13 @@ constexpr std::string_view kStepsOfAll =
     "every_step, "
     "or another encoding";
 
+// Of steps for which a member needs all of the optimizer's state.
+constexpr Exclusion kForWholeState = {
+    .trait = Trait::kSharded,
+    .reason =
+        "each member steps by itself, for which it needs all of the optimizer's state; take "
+        "every_step, or shard: none"};
+
 // Of what deviates from the sum by more than a rounding.
 constexpr Exclusion kForOwnNoise = {
     .trait = Trait::kMeasuredNoise,
@@ -70,7 +77,11 @@ const std::vector<Policy>& BatchPolicies() {
        },
        .traits = {Trait::kLateGradients},  // of delayed, without which it has no effect
        .excludes =
-           {{.trait = Trait::kIdleTransfer,
+           {{.trait = Trait::kSharded,
+             .reason = "the batch grows while gradients travel, which they do not where members "
+                       "hold parts of the optimizer's state; take fixed or proportional, or shard: "
+                       "none"},
+            {.trait = Trait::kIdleTransfer,
              .reason =
                  "an elastic batch grows while the gradients of the round before travel, which "
                  "they do with delayed alone; take delayed or auto"}}},
@@ -98,7 +109,8 @@ const std::vector<Policy>& SynchronizationPolicies() {
          return std::make_unique<FixedSynchronization>(Synchronization::kPeriodic,
                                                        job.synchronization.period);
        },
-       .traits = {Trait::kIdleTransfer, Trait::kLocalSteps}},
+       .traits = {Trait::kIdleTransfer, Trait::kLocalSteps},
+       .excludes = {kForWholeState}},
       {.name = "post_local",
        .sentence =
            "gradients are combined in every step until the schedule has halved the learning "
@@ -106,7 +118,8 @@ const std::vector<Policy>& SynchronizationPolicies() {
        .make = [](const Options& job) -> Made {
          return std::make_unique<PostLocalSynchronization>(job.synchronization);
        },
-       .traits = {Trait::kIdleTransfer, Trait::kLocalSteps}},
+       .traits = {Trait::kIdleTransfer, Trait::kLocalSteps},
+       .excludes = {kForWholeState}},
       {.name = "adacomm",
        .sentence = "what changed is combined every so many steps, fewer as the loss falls",
        .make = [](const Options& job) -> Made {
@@ -116,14 +129,19 @@ const std::vector<Policy>& SynchronizationPolicies() {
        .excludes = {{.trait = Trait::kPreconditioned,
                      .reason =
                          "the rule for the period is derived for sgd; take periodic, or optimizer "
-                         "sgd"}}},
+                         "sgd"},
+                    kForWholeState}},
       {.name = "delayed",
        .sentence = "gradients travel while the next round computes, and are applied one round late",
        .make = [](const Options& job) -> Made {
          return std::make_unique<FixedSynchronization>(Synchronization::kDelayed,
                                                        job.synchronization.steps_max);
        },
-       .traits = {Trait::kLateGradients}},
+       .traits = {Trait::kLateGradients},
+       .excludes = {{.trait = Trait::kSharded,
+                     .reason = "members tell one another of their parts before the next round "
+                               "computes, so that nothing travels meanwhile; take every_step, or "
+                               "shard: none"}}},
       {.name = "auto",
        .sentence = "chosen from the measured times and the loss",
        .make = [](const Options& job) -> Made {
@@ -224,6 +242,9 @@ const std::vector<Policy>& EncodingPolicies() {
                     kForOwnNoise,
                     {.trait = Trait::kLocalSteps, .reason = kStepsOfAll},
                     {.trait = Trait::kLateGradients, .reason = kStepsOfAll},
+                    {.trait = Trait::kSharded,
+                     .reason = "what travels are signs of the whole momentum, of which each member "
+                               "has a part; take another encoding, or shard: none"},
                     {.trait = Trait::kFirstMoments,
                      .reason = "what travels is the momentum of steps that are divided by the root "
                                "of a second moment; take adam, adamw or lamb, or another encoding"},

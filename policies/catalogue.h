@@ -25,6 +25,7 @@ enum class Trait {
   kMeasuredNoise,   // it goes by the noise of gradients, as the norms of their sums tell it
   kFirstMoments,    // an optimizer that is not divided by a second moment
   kClipped,         // gradients are cut to a norm
+  kSharded,         // the optimizer's state is cut up among the members
 };
 
 // That a policy does not go with what has the trait.

@@ -10,6 +10,7 @@
 #include "agent/engine/combine/encodings.h"
 #include "agent/engine/comparison.h"
 #include "agent/engine/optimizer.h"
+#include "agent/engine/shards.h"
 #include "agent/engine/stop_rule.h"
 #include "agent/engine/validations.h"
 #include "policies/learning_rate.h"
@@ -21,6 +22,9 @@ struct EngineOptions {
   std::uint64_t train_samples = 1;  // in an epoch, >= 1
   std::uint32_t micro_batch = 64;   // samples in one Batch at most, >= 1
   OptimizerOptions optimizer{};
+  // Where it is on the optimizer is elementwise, and plans are of every step, densely or with an
+  // encoding that leaves its momentum alone.
+  ShardOptions shards{};
   policies::LearningRateOptions learning_rate{};
   std::optional<double> clip_norm{};  // > 0: the mean gradient's Euclidean norm is cut to it
   double block_momentum = 0;          // of periodic rounds, [0, 1)

@@ -15,6 +15,7 @@
 #include "agent/engine/local_steps.h"
 #include "agent/engine/open_window.h"
 #include "agent/engine/optimizer.h"
+#include "agent/engine/optimizer_shard.h"
 #include "agent/engine/samples/ledger.h"
 #include "agent/engine/stop_vote.h"
 #include "agent/engine/validations.h"
@@ -43,12 +44,13 @@ struct Member {
   Member(const EngineOptions& options, cuda::Device& device, const cuda::SegmentTable& segments,
          std::span<float> parameters);
 
-  // As RoundEngine has it.
+  // As RoundEngine has it; but of an optimizer's state that is cut up, what this member holds.
   void CopyState(EngineState& state);
   // The same without what is of the parameters' length.
   void CopyNumbers(EngineState& state) const;
   // Goes on from a state, of a group of any size; whose parameters are put into the buffer by the
-  // caller. Requires: no round is open; ReasonNotToTake(state) is empty.
+  // caller. Where the optimizer's state is cut up it is whole, or not there, and then what this
+  // member holds stays. Requires: no round is open; ReasonNotToTake(state) is empty.
   void Restore(const EngineState& state);
   std::string ReasonNotToTake(const EngineState& state);
 
@@ -94,6 +96,7 @@ struct Member {
   const std::span<float> parameters;
 
   Optimizer optimizer;
+  std::optional<OptimizerShard> shard;  // in place of the optimizer's own state
   policies::LearningRate learning_rate;
   LocalSteps local_steps;
   Encodings encodings;

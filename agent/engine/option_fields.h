@@ -111,6 +111,9 @@ void ReadSpec(auto& archive, EngineOptions& options) {
   archive.Within("optimizer", [&](auto& optimizer) {
     ReadChosen(optimizer, options.optimizer);
     optimizer("clip_norm", options.clip_norm);
+    // A coordinator of before has neither.
+    ReadIfThere<ShardBy>(optimizer, "shard", options.shards.by);
+    ReadIfThere<std::uint32_t>(optimizer, "shard_copies", options.shards.copies);
   });
   archive.Within("stop", [&](auto& stop) { Fields(stop, options.stop); });
   archive.Within("validation",

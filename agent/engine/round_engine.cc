@@ -7,6 +7,7 @@
 #include "agent/engine/gradient_facts.h"
 #include "agent/engine/one_bit_phase.h"
 #include "agent/engine/residual_talks.h"
+#include "agent/engine/shard_talks.h"
 #include "base/check.h"
 
 namespace tactus::engine {
@@ -56,7 +57,9 @@ bool RoundEngine::Begin(Instant now, const std::optional<HashedParameters>& own)
   }
   if (group_.rank() != 0 && !equal) member_.device.Copy(group_.vector(), member_.parameters);
   group_.ClearVector();
-  BeginRounds(std::max(now, completion.at), ReasonTimeIsUp());
+  Instant edge = std::max(now, completion.at);
+  if (!ShareOutState(edge)) return false;
+  BeginRounds(edge, ReasonTimeIsUp());
   return true;
 }
 
@@ -66,8 +69,10 @@ bool RoundEngine::Begin(Instant now, const Rejoining& rejoining) {
     LoseGroup(completion.reason);
     return false;
   }
+  Instant edge = std::max(now, completion.at);
+  if (!ShareOutState(edge)) return false;
   member_.stop.Regrouped();
-  BeginRounds(std::max(now, completion.at), "");
+  BeginRounds(edge, "");
   return true;
 }
 
@@ -159,6 +164,7 @@ void RoundEngine::Step(const StepResult& result) {
 void RoundEngine::CopyState(EngineState& state) {
   TACTUS_CHECK(at_edge());
   member_.CopyState(state);
+  if (!gathered_state_.empty()) state.optimizer = gathered_state_;
 }
 
 EngineState RoundEngine::State() {
@@ -168,6 +174,7 @@ EngineState RoundEngine::State() {
 }
 
 bool RoundEngine::residuals_at_hand() const {
+  if (shards_apart() && gathered_state_.empty()) return false;
   return group_.size() == 1 || !gathered_.empty() || member_.encodings.Residuals().empty();
 }
 
@@ -215,6 +222,7 @@ void RoundEngine::Compare(const HashedParameters& own) {
                               .wrong = comparison.wrong};
     completion = TakeOver(member_, group_, rejoining);
     if (completion.progress == Progress::kFailed) return LoseGroup(completion.reason);
+    if (!ShareOutState(completion.at)) return;
     comparison_ = std::move(comparison);
   }
   if (outcome_ != Outcome::kTraining) return;
@@ -241,6 +249,7 @@ BlockCursor RoundEngine::CursorOf(Block block) const {
 void RoundEngine::OpenRound() {
   validated_.reset();
   gathered_.clear();
+  gathered_state_ = {};
   gathering_ = {};
   const policies::Plan& plan = group_.round_plan();
   synchronizer_ = &group_.synchronizer();
@@ -346,10 +355,18 @@ void RoundEngine::PassResiduals() {
   const bool hands_over = outcome_ == Outcome::kRegrouped;
   if (!gathers && !hands_over) return;
   residuals_due_ = residuals_wanted_ = false;
-  if (group_.size() == 1 || member_.encodings.Residuals().empty()) return;
-  const Completion completion =
-      gathers ? GatherResiduals(member_.encodings, member_.device, group_.transport(), gathered_)
-              : HandOverResiduals(member_.encodings, member_.device, group_.transport(), leaving_);
+  if (group_.size() == 1) return;
+  Completion completion{.at = member_.edge};
+  if (shards_apart() && hands_over) completion = HandOverShards();
+  if (shards_apart() && trains) {
+    completion = GatherState(member_, group_, gathered_state_);
+  }
+  if (completion.progress != Progress::kFailed && !member_.encodings.Residuals().empty()) {
+    completion =
+        gathers
+            ? GatherResiduals(member_.encodings, member_.device, group_.transport(), gathered_)
+            : HandOverResiduals(member_.encodings, member_.device, group_.transport(), leaving_);
+  }
   if (completion.progress == Progress::kFailed) return LoseGroup(completion.reason);
   gathering_ = std::max(Duration{}, completion.at - member_.edge);
   if (trains) member_.MoveEdge(member_.edge + gathering_);
@@ -392,6 +409,15 @@ void RoundEngine::Apply(Round& round, Duration transfer) {
   member_.nonfinite_rounds = finite ? 0 : member_.nonfinite_rounds + 1;
   // The gate has come to the same, from the same bits.
   TACTUS_CHECK(synchronizer_->traits().elastic || combined.applied == (finite && any));
+  if (useful && member_.shard) {
+    const Completion shared = synchronizer_->Share(round, combined);
+    if (shared.progress == Progress::kFailed) return LoseGroup(shared.reason);
+    const Duration waited = std::max(Duration{}, shared.at - member_.edge);
+    round.blocked += waited;
+    round.length += waited;
+    transfer += waited;
+    member_.MoveEdge(member_.edge + waited);
+  }
   synchronizer_->Apply(round, combined, useful);
   member_.encodings.Settle(useful);
   if (useful) member_.AddLosses(LossesOf(lanes, round.updates));
@@ -427,7 +453,7 @@ void RoundEngine::Report(const Round& round, const Combined& combined, Duration 
        .blocked_seconds = ToSeconds(round.blocked),
        .transfer_seconds = ToSeconds(std::max(Duration{}, transfer)),
        .round_seconds = ToSeconds(round.length),
-       .bytes_sent = group_.combination().bytes(),
+       .bytes_sent = group_.combination().bytes() + round.shared_bytes,
        .gradient_norm2_local = finite && round.samples > 0 ? round.gradient_norm2 : 0,
        .gradient_norm2_global = gradient.gradient_norm2,
        .samples_global = samples_global,

@@ -7,7 +7,7 @@
 //
 // The way of a round, as RoundEngine leads it:
 //
-//   Open   { a batch, EndStep where it ends a step }   End   Launch   Follow   Apply
+//   Open   { a batch, EndStep where it ends a step }   End   Launch   Follow   Share   Apply
 //
 // What overlaps has the next round's Open before this one's Apply, and then no Follow; all others
 // go on at once. Between Follow and Apply the engine waits for the device, once a round.
@@ -85,6 +85,11 @@ class Synchronizer {
   // combination has, and nothing is queued. By default only the gate, shut: for rounds of which too
   // little is known beforehand.
   virtual collective::Progress Follow(Round& round);
+
+  // What came of it is useful, and where each member can say of a part of the parameters alone what
+  // they become, the members tell one another: waits, and returns how that ended. Where it failed
+  // the parameters are as before the round. By default there is nothing to tell.
+  virtual collective::Completion Share(Round&, const Combined&) { return {}; }
 
   // What came of it is known. Where it is useful the parameters have become, or become now, what
   // follows from it; they stay as before the round where it is not: not finite, or of no samples.

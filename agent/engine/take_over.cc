@@ -14,6 +14,7 @@
 #include "agent/engine/group.h"
 #include "agent/engine/member.h"
 #include "agent/engine/open_window.h"
+#include "agent/engine/sharded_step.h"
 #include "agent/engine/state_counters.h"
 #include "base/check.h"
 #include "base/time.h"
@@ -148,6 +149,7 @@ class Handover {
   // What follows from all members, and the donor's numbers.
   Completion Ask() {
     if (gives_ && any_behind_) member_.CopyState(state_);
+    if (gives_ && member_.shard) state_.optimizer.clear();
     if (gives_ && !any_behind_) member_.CopyNumbers(state_);
     std::vector<float> numbers = gives_ ? NumbersOf(state_) : std::vector<float>();
     std::array<float, 5> sums = {
@@ -164,6 +166,7 @@ class Handover {
     asked = group_.transport().StartBroadcast(numbers, static_cast<int>(donor_))->Wait();
     if (asked.progress == Progress::kFailed || gives_) return asked;
     if (behind_) member_.CopyState(state_);  // for the residuals, which stay
+    if (member_.shard) state_.optimizer.clear();
     return TakeNumbers(numbers, state_) ? asked : Failed("the donor's state could not be read");
   }
 
@@ -206,6 +209,7 @@ class Handover {
   }
 
   void Apply() {
+    if (member_.shard) ApplyShard();
     if (behind_) {
       member_.device.Synchronize();  // the copies to the host are whole then
       member_.Restore(state_);
@@ -219,6 +223,22 @@ class Handover {
     if (forgets_best_ && validation.best_samples > 0) ForgetBest(validation);
     member_.validations.Restore(validation);
     if (resumed_) Resume();
+  }
+
+  // Who is one round behind, and was told of a step that others have taken, takes it, too. Of who
+  // is wrong nobody knows whether its state is: where another one has it that one's counts.
+  void ApplyShard() {
+    OptimizerShard& shard = *member_.shard;
+    const std::uint64_t rounds = member_.rounds;
+    const std::uint64_t to = rejoining_.rounds[donor_];
+    const bool wrong = std::ranges::count(rejoining_.wrong, group_.rank()) > 0;
+    const bool known = shard.undecided && shard.undecided->rounds == rounds;
+    if (to == rounds + 1 && known) {
+      TakeUndecided(member_);
+    } else if (to != rounds || (wrong && member_.options.shards.copies > 1)) {
+      shard.Hold({});
+    }
+    shard.undecided.reset();
   }
 
   // All have the same ledger now, and so find the same.

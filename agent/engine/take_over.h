@@ -51,6 +51,9 @@ bool AreLevel(const std::vector<std::uint64_t>& rounds);
 //   validations     one may have been over on some members only
 //   the optimizer   its states may have been averaged on some members only: see optimizers_differ
 //
+// An optimizer's state that is cut up stays with who holds it, and is of the donor's round
+// afterwards, or is held no more: to be shared out anew (shard_talks.h).
+//
 // Where a window goes on that was under way as the group before was lost, it is the group's first
 // round: see open_window.h.
 //

@@ -290,6 +290,8 @@ std::optional<Failure> Life::EndTraining() {
   // What the next group's members take over is right.
   if (engine().outcome() == Outcome::kRegrouped && engine().comparable()) Compare();
   const Outcome outcome = engine().outcome();
+  // No other group has what this one lacks: the job goes back to a checkpoint.
+  if (engine().state_lost()) return Failure{.message = engine().reason(), .transient = true};
   if (outcome == Outcome::kGroupLost) return LostGroup(engine().reason());
   if (outcome == Outcome::kRegrouped) {
     return Failure{.message = engine().reason(), .of_group = true};
@@ -315,6 +317,8 @@ std::optional<Failure> Life::Conclude() {
     mail_.Send(finished);
     return std::nullopt;
   }
+  engine().GatherShards();
+  if (engine().outcome() == Outcome::kGroupLost) return LostGroup(engine().reason());
   // Of a suspended job as well: the checkpoint has the buffers, and rank 0 alone writes it.
   if (auto failure = world_.AgreeOnBuffers(static_cast<double>(finished.samples))) {
     return SaidOfGroup(*failure);

@@ -288,6 +288,8 @@ policies::PlannerOptions PlannerOptionsOf(const ResolvedSpec& spec) {
   options.optimizer = OptimizerName(spec);
   options.momentum = spec->optimizer().sgd().momentum();
   if (spec->optimizer().has_clip_norm()) options.clip_norm = spec->optimizer().clip_norm();
+  const std::string shard = WordOf(*v1::Shard_descriptor(), spec->optimizer().shard());
+  if (!shard.empty()) options.shard = shard;
   options.encoding = EncodingOf(adapt.encoding());
   for (const policies::Axis axis : policies::kAxes) {
     policies::PolicyOf(options, axis) = PolicyOf(adapt, axis);

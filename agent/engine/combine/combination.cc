@@ -144,6 +144,7 @@ Combined Combination::Read() {
           .norm2 = numbers[kNorm2],
           .own_norm2 = numbers[kOwnNorm2],
           .own_loss_sum = numbers[kOwnLossSum],
+          .scale = numbers[kGate + cuda::kGateScale],
           .applied = numbers[kGate + cuda::kGateOpen] != 0};
 }
 

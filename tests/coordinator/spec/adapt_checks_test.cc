@@ -121,6 +121,19 @@ const Rule kSynchronizationRules[] = {
 };
 
 const Rule kPostLocalRules[] = {
+    {"LocalStepsWithShards",
+     [](auto& s) {
+       When(s, kPeriodic).set_period(4);
+       s.mutable_optimizer()->set_shard(v1::SHARD_EQUAL);
+     },
+     "adapt.synchronization.policy",
+     "found periodic, which does not go with optimizer.shard equal"},
+    {"DelayWithShards",
+     [](auto& s) {
+       When(s, kDelayed);
+       s.mutable_optimizer()->set_shard(v1::SHARD_MEMORY);
+     },
+     "adapt.synchronization.policy", "take every_step, or shard: none"},
     {"PeriodMissingOfPostLocal",
      [](auto& s) {
        When(s, kPostLocal);
