@@ -100,8 +100,7 @@ Cost Measure(ModelOptions options, std::uint32_t layers, const Sizes& sizes) {
 }
 
 void PrintRow(MeshKind kind, std::uint32_t devices, bool recompute, const Sizes& sizes) {
-  ModelOptions options{
-      .builtin = "bytes-lm", .mesh = {.kind = kind, .devices = devices}};
+  ModelOptions options{.builtin = "bytes-lm", .mesh = {.kind = kind, .devices = devices}};
   options.recompute = recompute;
   options.width = sizes.width;
   options.heads = 12;
@@ -133,12 +132,14 @@ void PrintRow(MeshKind kind, std::uint32_t devices, bool recompute, const Sizes&
 }
 
 void Run(const Sizes& sizes) {
-  std::printf("%llu samples of %llu positions a device, width %u; elements of one device and layer\n\n",
-              static_cast<unsigned long long>(sizes.samples),
-              static_cast<unsigned long long>(sizes.context), sizes.width);
-  std::printf("| mesh | forward, products | formula | with trees | of formula | backward, products "
-              "| of formula | pass, all else | kept | b s h (/ p) | peak of 4 layers, MB |\n"
-              "|---|---|---|---|---|---|---|---|---|---|---|\n");
+  std::printf(
+      "%llu samples of %llu positions a device, width %u; elements of one device and layer\n\n",
+      static_cast<unsigned long long>(sizes.samples),
+      static_cast<unsigned long long>(sizes.context), sizes.width);
+  std::printf(
+      "| mesh | forward, products | formula | with trees | of formula | backward, products "
+      "| of formula | pass, all else | kept | b s h (/ p) | peak of 4 layers, MB |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|\n");
   for (const bool recompute : {true, false}) {
     for (const std::uint32_t devices : {4U, 9U}) {
       PrintRow(MeshKind::k2d, devices, recompute, sizes);
