@@ -52,7 +52,8 @@ struct ModelOptions {
   std::optional<std::uint32_t> classes = {};
   std::optional<std::uint32_t> channels = {};
   // Of bytes-lm alone: a block's activations are computed again in the backward pass instead of
-  // kept, and the mesh; agent/model/parallel opens what has either.
+  // kept, and the mesh. PartitionedModel (agent/model/parallel) opens what asks for either, and
+  // Model::Open is not called with it.
   bool recompute = false;
   MeshOptions mesh = {};
   Precision precision = Precision::kFloat32;

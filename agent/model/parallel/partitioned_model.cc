@@ -431,10 +431,6 @@ absl::Status CheckLimits(const ModelOptions& options) {
 
 }  // namespace
 
-bool NeedsPartition(const ModelOptions& options) {
-  return options.mesh.kind != MeshKind::kNone || options.recompute;
-}
-
 absl::StatusOr<std::unique_ptr<PartitionedModel>> PartitionedModel::Open(
     const ModelOptions& options, collective::Transport& row, collective::Transport& column) {
   const absl::Status limits = CheckLimits(options);

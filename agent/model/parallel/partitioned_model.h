@@ -54,7 +54,4 @@ class PartitionedModel : public Model {
   virtual Volume TakeMoved() = 0;
 };
 
-// Whether the options ask for what a PartitionedModel alone can do.
-bool NeedsPartition(const ModelOptions& options);
-
 }  // namespace tactus::model
