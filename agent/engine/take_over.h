@@ -51,6 +51,8 @@ bool AreLevel(const std::vector<std::uint64_t>& rounds);
 //   validations     one may have been over on some members only
 //   the optimizer   its states may have been averaged on some members only: see optimizers_differ
 //
+// Where members' parameters differ (RoundEngine::differ) each keeps its own, but for who is behind.
+//
 // Where a window goes on that was under way as the group before was lost, it is the group's first
 // round: see open_window.h.
 //
