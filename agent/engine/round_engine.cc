@@ -44,7 +44,9 @@ RoundEngine::RoundEngine(Member& member, EngineBuffers buffers, collective::Tran
               .registered = buffers.registered},
              std::move(plan)),
       synchronizer_(&group_.synchronizer()),
-      computed_(member.device.MakeMark()) {}
+      computed_(member.device.MakeMark()) {
+  member_.TakeOwn();  // of a group that was lost after its end, of which others do not know
+}
 
 bool RoundEngine::Begin(Instant now, const std::optional<HashedParameters>& own) {
   member_.LetGoOfWindow();

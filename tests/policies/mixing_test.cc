@@ -156,6 +156,70 @@ void DecentLam(const MixingGraph& graph, const std::vector<double>& c, double ra
   }
 }
 
+// Momentum of each member's own gradients, mixed as they are.
+void Naive(const MixingGraph& graph, const std::vector<double>& c, double rate, double momentum,
+           std::vector<Node>& nodes) {
+  std::vector<double> z;
+  for (std::size_t i = 0; i < c.size(); ++i) {
+    nodes[i].p = momentum * nodes[i].p + (nodes[i].x - c[i]);
+    z.push_back(nodes[i].x - rate * nodes[i].p);
+  }
+  const std::vector<double> y = Mixed(graph, z);
+  for (std::size_t i = 0; i < c.size(); ++i) nodes[i].x = y[i];
+}
+
+const std::vector<double> kFour = {0, 1, 2, 5};
+
+void ExpectAt(const std::vector<Node>& nodes, const std::vector<double>& expected, double error) {
+  for (std::size_t i = 0; i < nodes.size(); ++i) EXPECT_NEAR(nodes[i].x, expected[i], error);
+}
+
+TEST(MixingTest, TheFirstStepsAreThoseOfTheMethodAndDifferFromNaiveOnesInTheThird) {
+  const MixingGraph ring = GraphOf(Topology::kRing, 4, 0);
+  std::vector<Node> nodes(4);
+  std::vector<Node> naive(4);
+  for (const std::vector<double>& expected :
+       {std::vector<double>{0.15, 0.1, 0.25, 0.3}, {0.4425, 0.325, 0.6775, 0.795}}) {
+    DecentLam(ring, kFour, 0.1, 1, 0.9, nodes);
+    Naive(ring, kFour, 0.1, 0.9, naive);
+    ExpectAt(nodes, expected, 1e-12);
+    ExpectAt(naive, expected, 1e-12);
+  }
+  DecentLam(ring, kFour, 0.1, 1, 0.9, nodes);
+  Naive(ring, kFour, 0.1, 0.9, naive);
+  ExpectAt(nodes, {0.864375, 0.70075, 1.191625, 1.35525}, 1e-12);
+  ExpectAt(naive, {0.841875, 0.65575, 1.214125, 1.40025}, 1e-12);
+}
+
+// The bias of naive momentum, and that it is gone.
+TEST(MixingTest, WhatMembersComeToDoesNotDependOnTheMomentum) {
+  const MixingGraph ring = GraphOf(Topology::kRing, 4, 0);
+  const auto bias = [](const std::vector<Node>& nodes) {
+    double sum = 0;
+    for (const Node& node : nodes) sum += (node.x - 2) * (node.x - 2) / 4;
+    return sum;
+  };
+  for (const double momentum : {0.0, 0.9}) {
+    std::vector<Node> nodes(4);
+    for (int step = 0; step < 5000; ++step) DecentLam(ring, kFour, 0.1, 1, momentum, nodes);
+    ExpectAt(nodes, {21.0 / 11, 20.0 / 11, 23.0 / 11, 24.0 / 11}, 1e-9);
+    EXPECT_NEAR(bias(nodes), 0.02066116, 1e-8);
+  }
+  std::vector<Node> naive(4);
+  for (int step = 0; step < 5000; ++step) Naive(ring, kFour, 0.1, 0.9, naive);
+  ExpectAt(naive, {1.5, 1, 2.5, 3}, 1e-9);
+  EXPECT_NEAR(bias(naive), 0.625, 1e-9);
+}
+
+TEST(MixingTest, ARateThatChangesScalesTheMomentum) {
+  const MixingGraph ring = GraphOf(Topology::kRing, 4, 0);
+  std::vector<Node> nodes = {{.x = 1}, {.x = 0}, {.x = -1}, {.x = 2}};
+  for (int step = 0; step < 6; ++step) {
+    DecentLam(ring, kFour, step < 3 ? 0.1 : 0.01, step == 3 ? 0.1 : 1, 0.9, nodes);
+  }
+  ExpectAt(nodes, {1.7097519193, 1.379651607, 0.4267957767, 2.067638089}, 1e-9);
+}
+
 // Over a thousand graphs, momenta and data: the mean goes as that of all gradients', whatever is
 // mixed, and where the gate says so what members differ by does not grow without bound.
 TEST(MixingTest, TheMeanIsKeptAndTheGateIsRight) {
