@@ -48,19 +48,19 @@ bool Takes(Topology topology, std::uint32_t members);
 // By how much a step multiplies what members differ by, in the long run, under DecentLaM with this
 // momentum in [0, 1), on f_i = (h / 2) (x - c_i)^2 at the rate gamma: below 1 it is stable.
 //
-// Mixing is diagonal in modes that all phases share, so it is the largest over these of the spectral
-// radius of the product of
+// Mixing is diagonal in modes that all phases share, so it is the largest over these of the
+// spectral radius of the product of
 //
 //   [ 1 - q   -beta ]
 //   [   q      beta ],   q = 1 - lambda (1 - gamma h)
 //
 // over the phases, to the power of one over their number. 0 of a single member.
 //
-// Source: algebra, from [decentlam]'s recursion.
+// Source: algebra, from the recursion of [decentlam].
 double GrowthOf(Topology topology, std::uint32_t members, double momentum, double gamma_h);
 
-// Whether it is below 1 for gamma h of 0.001, 0.01, 0.1 and 0.5. What is symmetric and stays is, for
-// every momentum; what is not, for small ones alone.
+// Whether it is below 1 for gamma h of 0.001, 0.01, 0.1 and 0.5. What is symmetric and stays is,
+// for every momentum; what is not, for small ones alone.
 bool IsStable(Topology topology, std::uint32_t members, double momentum);
 
 // The largest momentum, in hundredths, with which it is for groups of these sizes that the topology
