@@ -5,12 +5,15 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <vector>
 
 #include "agent/engine/round_engine.h"
 #include "gtest/gtest.h"
 #include "tests/agent/engine/linear_task.h"
+#include "tests/agent/engine/survivor.h"
+#include "tests/agent/engine/survivors.h"
 
 namespace tactus::engine {
 namespace {
@@ -108,6 +111,65 @@ TEST(LeaderRoundsTest, WithinANodeThePullIsTowardsTheNodesLeaderAndMoreOften) {
   double steps = 0;
   for (const MemberRun& member : group) steps += member.reports[40].steps;
   EXPECT_LT(steps, 4 * 8) << "a round within nodes has a quarter of the period's steps";
+}
+
+// Rank 1 does not begin the last step of its share before rank 0 has begun one more than its own:
+// who is ready goes on meanwhile.
+TEST(LeaderRoundsTest, WhoIsReadyGoesOnUntilAllAre) {
+  GroupRun run = Led({1, 1}, 3, Valleys({0, 1}));
+  run.options.stop.rounds = 1;
+  std::atomic<int> begun = 0;
+  int own = 0;  // of rank 1's thread
+  run.on_batch = [&](int rank, const RoundEngine&, const Batch&, std::span<const float>) {
+    if (rank == 0) {
+      if (++begun >= 4) begun.notify_all();
+    } else if (++own == 3) {
+      for (int seen = begun; seen < 4; seen = begun) begun.wait(seen);
+    }
+  };
+
+  const auto group = Train(run);
+
+  EXPECT_GE(group[0].reports[0].steps, 4u);
+  EXPECT_EQ(group[1].reports[0].steps, 3u);
+}
+
+// After a loss those who live keep what is theirs, and who joins them begins as the first of them.
+TEST(LeaderRoundsTest, AGroupThatIsLostLeavesEachMemberItsOwn) {
+  EngineOptions options{.train_samples = 400,
+                        .optimizer = SgdOptions{.learning_rate = 0.003, .momentum = 0.5},
+                        .leader = NoPulls(),
+                        .stop = {.rounds = 8}};
+  const Members all(options, 4);
+  policies::Plan plan{.version = 1,
+                      .synchronization = Synchronization::kLsgd,
+                      .period = 3,
+                      .batch_sizes = {2, 3, 1}};
+  std::vector<Survivor*> members = {&all[0], &all[1], &all[2]};
+  Train(members, {.plan = plan, .before_step = DieIn(4, 1), .told_of_rounds = false});
+  ASSERT_EQ(members.size(), 2u);
+  const std::vector<float> first = all[0].parameters();
+  const std::vector<float> second = all[2].parameters();
+  ASSERT_NE(first, second);
+  ASSERT_EQ(all[0].member().rounds, all[2].member().rounds);
+
+  members.push_back(&all[3]);
+  plan.version = 10;
+  std::map<const Member*, std::vector<float>> begun;
+  std::mutex mutex;
+  Stage stage{.plan = plan};
+  stage.before_step = [&](RoundEngine& engine, collective::Transport& transport) {
+    const std::scoped_lock lock(mutex);
+    Survivor& own = *members[static_cast<std::size_t>(transport.rank())];
+    if (engine.rounds() == 4) begun.try_emplace(&own.member(), own.parameters());
+    return true;
+  };
+  Train(members, stage);
+
+  EXPECT_EQ(begun.at(&all[0].member()), first);
+  EXPECT_EQ(begun.at(&all[2].member()), second);
+  EXPECT_EQ(begun.at(&all[3].member()), first);
+  ExpectAlike(members);
 }
 
 // What is not finite is one member's own affair: it takes no such step, and after some it goes on
