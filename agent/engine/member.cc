@@ -142,6 +142,16 @@ void Member::LetGoOfWindow() {
   optimizers_differ = true;
 }
 
+void Member::KeepOwn() {
+  if (own_.size() == 0) own_ = device.Allocate(parameters.size());
+  device.Copy(parameters, own_.span());
+  at_mean = true;
+}
+
+void Member::TakeOwn() {
+  if (std::exchange(at_mean, false)) device.Copy(own_.span(), parameters);
+}
+
 void Member::AddLosses(const policies::RoundLosses& round) {
   losses.Add(round);
   if (!kept_) return;

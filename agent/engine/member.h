@@ -70,6 +70,11 @@ struct Member {
   // already; momentum begins at zero, as after any other that is undone.
   void LetGoOfWindow();
 
+  // Where members' parameters differ: the mean of all takes this member's place, which it gives
+  // back with TakeOwn. In between at_mean is true.
+  void KeepOwn();
+  void TakeOwn();
+
   void AddLosses(const policies::RoundLosses& round);
 
   // Why training ends here, from what all members know alike; empty: it goes on.
@@ -110,6 +115,8 @@ struct Member {
   std::uint64_t samples_global = 0;
   std::uint64_t steps = 0;             // of the optimizer, as the group counts them
   std::uint32_t nonfinite_rounds = 0;  // in a row, now
+  bool parameters_differ = false;      // from the others': rounds left each member its own
+  bool at_mean = false;                // parameters are the mean of all: see KeepOwn
   bool optimizers_differ = false;      // local steps left each member a state of its own
   std::optional<OpenWindow> window{};  // that was under way as the group was lost, and may go on
   Duration train_time{};               // up to the edge, with that before a Restore
@@ -119,6 +126,7 @@ struct Member {
   void PutBack(const EngineState& state);
 
   std::optional<Kept> kept_;
+  cuda::Buffer own_;  // parameters, while the mean is in their place
 };
 
 }  // namespace tactus::engine

@@ -45,7 +45,9 @@ RoundEngine::RoundEngine(Member& member, EngineBuffers buffers, collective::Tran
               .registered = buffers.registered},
              std::move(plan)),
       synchronizer_(&group_.synchronizer()),
-      computed_(member.device.MakeMark()) {}
+      computed_(member.device.MakeMark()) {
+  member_.TakeOwn();  // of a group that was lost after its end, of which others do not know
+}
 
 bool RoundEngine::Begin(Instant now, const std::optional<HashedParameters>& own) {
   member_.LetGoOfWindow();
@@ -56,11 +58,12 @@ bool RoundEngine::Begin(Instant now, const std::optional<HashedParameters>& own)
     return false;
   }
   if (group_.rank() != 0 && !equal) member_.device.Copy(group_.vector(), member_.parameters);
+  member_.parameters_differ = false;
   group_.ClearVector();
   Instant edge = std::max(now, completion.at);
   if (!ShareOutState(edge)) return false;
   BeginRounds(edge, ReasonTimeIsUp());
-  return true;
+  return outcome_ != Outcome::kGroupLost;
 }
 
 bool RoundEngine::Begin(Instant now, const Rejoining& rejoining) {
@@ -73,7 +76,7 @@ bool RoundEngine::Begin(Instant now, const Rejoining& rejoining) {
   if (!ShareOutState(edge)) return false;
   member_.stop.Regrouped();
   BeginRounds(edge, "");
-  return true;
+  return outcome_ != Outcome::kGroupLost;
 }
 
 void RoundEngine::BeginRounds(Instant edge, const std::string& time_is_up) {
@@ -84,6 +87,7 @@ void RoundEngine::BeginRounds(Instant edge, const std::string& time_is_up) {
   if (!reason_.empty()) outcome_ = Outcome::kFinished;
   validation_due_ = member_.validations.DueByCount(member_.validation_mark());
   comparisons_.emplace(member_.options.comparison, member_.train_time);
+  MeetAtMean();
 }
 
 // All have the same state, so no clock has to be asked for a time that was up then.
@@ -175,6 +179,7 @@ EngineState RoundEngine::State() {
 
 bool RoundEngine::residuals_at_hand() const {
   if (shards_apart() && gathered_state_.empty()) return false;
+  if (differ() && !member_.at_mean) return false;
   return group_.size() == 1 || !gathered_.empty() || member_.encodings.Residuals().empty();
 }
 
@@ -202,12 +207,16 @@ void RoundEngine::TakeValidation(const Validation& validation) {
   if (reason_.empty()) return;
   outcome_ = Outcome::kFinished;
   // What was just found to be the best is what it ends for, whatever the training losses say.
-  if (!best && member_.EndTrial()) validated_.reset();
+  if (best || !member_.EndTrial()) return;
+  validated_.reset();
+  member_.at_mean = false;  // what was put back is this member's own
+  MeetAtMean();
 }
 
 bool RoundEngine::comparable() const {
   const bool ahead = synchronizer_->traits().overlapping && member_.options.look_ahead;
-  return member_.options.comparison.on && group_.size() > 1 && !ahead;
+  const bool equal = !differ() || member_.at_mean;
+  return member_.options.comparison.on && group_.size() > 1 && equal && !ahead;
 }
 
 void RoundEngine::Compare(const HashedParameters& own) {
@@ -248,11 +257,13 @@ BlockCursor RoundEngine::CursorOf(Block block) const {
 
 void RoundEngine::OpenRound() {
   validated_.reset();
+  member_.TakeOwn();
   gathered_.clear();
   gathered_state_ = {};
   gathering_ = {};
   const policies::Plan& plan = group_.round_plan();
   synchronizer_ = &group_.synchronizer();
+  if (!AlignParameters()) return;
   if (!synchronizer_->traits().local_updates && !AlignOptimizers()) return;
   const std::uint64_t ahead = pending_ ? 1 : 0;
   running_ = {.number = member_.rounds + ahead,
@@ -345,6 +356,7 @@ void RoundEngine::Drain() {
   // Who goes on later starts with equal states; who goes on at once has its own still.
   const bool equal = outcome_ == Outcome::kFinished || outcome_ == Outcome::kSuspended;
   if (member_.stop.decided() && equal) AlignOptimizers();
+  MeetAtMean();
   PassResiduals();
 }
 
@@ -562,26 +574,12 @@ std::vector<cuda::LaneValue> RoundEngine::OwnLanesOf(const Round& round) {
   return LaneValuesOf(own, group_.rank());
 }
 
-// Local steps gave each member momentum of its own; steps of the group need equal ones: their mean.
-bool RoundEngine::AlignOptimizers() {
-  if (!member_.optimizers_differ) return true;
-  for (const std::span<float> state : member_.optimizer.State()) {
-    const Completion completion = group_.Average(state);
-    if (completion.progress == Progress::kFailed) {
-      LoseGroup(completion.reason);
-      return false;
-    }
-  }
-  member_.optimizer.GoOnFrom(member_.steps);
-  member_.optimizers_differ = false;
-  return true;
-}
-
 // A trial ends as where training does: the next group's first plan is of none, and who is behind in
 // it has kept nothing to take back.
 void RoundEngine::LoseGroup(const std::string& reason) {
   if (group_.combination().open()) group_.combination().Wait();
   synchronizer_->Abandon();
+  member_.TakeOwn();
   member_.ledger.Abandon();
   member_.encodings.Settle(false);
   if (member_.EndTrial()) member_.window.reset();  // it began at what is no more

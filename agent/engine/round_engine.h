@@ -11,6 +11,8 @@
 //   every step  one step; gradients are combined and applied once
 //   periodic    `period` local optimizer steps, or when elastic as many as fit until all have taken
 //               so many; what they changed is combined (LocalSteps)
+//   lsgd        as many local steps as fit until all have taken their shares; then each is pulled
+//               towards the parameters of who has the least loss
 //   delayed     as many steps as fit until the former round's combination is done everywhere; the
 //               gradient is combined while the next round computes, and applied at its end
 //
@@ -165,6 +167,7 @@ class RoundEngine {
   //   every step  those after the last round
   //   periodic    those after the last window. Within a window they are no edge: parameters are the
   //               member's own, and there is no way back for the optimizer's state
+  //   lsgd        those after the last pull: each member's own, or the mean (see differ)
   //   delayed     those after the last round that was applied. The one that is combined now has
   //               touched neither, and its samples are free in the state: it will be done anew.
   //               Between edges parameters may be ahead of them (EngineOptions::look_ahead)
@@ -178,10 +181,10 @@ class RoundEngine {
   void CopyState(EngineState& state);
   EngineState State();
 
-  // What encodings have left with each member is its own, and so is what it holds of an optimizer's
-  // state that is cut up. It comes to rank 0 where it is needed: residuals when the group is
-  // suspended, and both at the end of a round in which rank 0 asks for it, with no round under way.
-  // All wait for that.
+  // What encodings have left with each member is its own, as parameters are where they differ, and
+  // so is what it holds of an optimizer's state that is cut up. It comes to rank 0 where it is
+  // needed: residuals when the group is suspended, and all of it at the end of a round in which
+  // rank 0 asks for it, with no round under way. All wait for that.
   void RequestResiduals() { residuals_wanted_ = true; }
   // Whether TakeResiduals, and CopyState, have all of it at this edge. Of rank 0.
   bool residuals_at_hand() const;
@@ -201,6 +204,12 @@ class RoundEngine {
   // asked for: what encodings have left with them goes to those who stay.
   void NoteLeaving(std::vector<std::uint32_t> ranks) { leaving_ = std::move(ranks); }
 
+  // Whether each member's parameters are its own, as the synchronization has it. Where one of them
+  // has to stand for all, each holds the mean of all instead, the same bits: at the edge where a
+  // validation is due, where rank 0 asks for what checkpoints need (RequestResiduals), and from the
+  // end of training on. With the next round each goes on from its own.
+  bool differ() const;
+
   // Whether all members are to validate now, before the next round: so all found by what they know
   // alike, or by a vote of the first one's clock. It is an edge then with no round under way.
   bool validation_due() const {
@@ -217,7 +226,8 @@ class RoundEngine {
   // Whether all members are to compare their parameters now, before the next round: as one's clock
   // says, because a number was not finite, or because what is validated here may be kept as the
   // best. All know it alike. Not where rounds look ahead, which leaves each member other last
-  // bits. It is an edge then with no round under way.
+  // bits, nor where parameters differ, but at their mean. It is an edge then with no round under
+  // way.
   bool comparison_due() const {
     return comparison_due_ && outcome_ == Outcome::kTraining && at_edge() && !pending_;
   }
@@ -273,6 +283,7 @@ class RoundEngine {
   void CloseRound(const collective::Completion& end);
   bool MayOverlap() const;
   void Drain();
+  void MeetAtMean();
   void PassResiduals();
   void ApplyPending();
 
@@ -290,6 +301,7 @@ class RoundEngine {
   std::vector<cuda::LaneValue> OwnLanesOf(const Round& round);
   bool ClockDecides() const;
   void AddToEnd(Round& round, Duration later);
+  bool AlignParameters();
   bool AlignOptimizers();
 
   // Of an optimizer's state that is cut up: engine_shards.cc.

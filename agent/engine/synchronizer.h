@@ -3,6 +3,8 @@
 //   gradient_rounds.cc  the members' gradients are combined and applied at once
 //   local_rounds.cc     the members take steps of their own; what they changed is combined. Who is
 //                       done early may go on (elastic) or waits
+//   leader_rounds.cc    the members take steps of their own, and are pulled towards whose loss is
+//                       the least
 //   delayed_rounds.cc   gradients are combined while the next round computes, and applied after it
 //
 // The way of a round, as RoundEngine leads it:
@@ -31,7 +33,7 @@ class Group;
 struct Member;
 
 // One way to run rounds, used for one round after the other; lives as long as the group. What it
-// does to the parameters is the same on all members. One thread.
+// does to the parameters is the same on all members, unless they are to differ. One thread.
 class Synchronizer {
  public:
   struct Traits {
@@ -45,6 +47,9 @@ class Synchronizer {
     bool elastic = false;
     // What the last backward pass leaves is what is combined: segments may leave during it.
     bool early_segments = false;
+    // Between two rounds each member's parameters are its own. What all of them are to have alike,
+    // such as a result, is their mean: see RoundEngine::differ.
+    bool own_parameters = false;
   };
 
   // member, group: those that have this; used from Open on.
@@ -127,6 +132,7 @@ std::vector<std::unique_ptr<Synchronizer>> AllSynchronizers(Member& member, Grou
 
 std::unique_ptr<Synchronizer> MakeGradientRounds(Member& member, Group& group);
 std::unique_ptr<Synchronizer> MakeLocalRounds(Member& member, Group& group);
+std::unique_ptr<Synchronizer> MakeLeaderRounds(Member& member, Group& group);
 std::unique_ptr<Synchronizer> MakeDelayedRounds(Member& member, Group& group);
 
 }  // namespace tactus::engine

@@ -116,6 +116,7 @@ class Handover {
       if (better(rank, donor_)) donor_ = rank;
     }
     gives_ = group.rank() == donor_;
+    keeps_own_ = group.size() > 1 && group.synchronizer().traits().own_parameters;
     behind_ = better(donor_, group.rank());
     for (std::size_t rank = 0; rank < rounds.size(); ++rank) {
       any_behind_ = any_behind_ || better(donor_, rank);
@@ -133,8 +134,7 @@ class Handover {
     if (completion.progress == Progress::kDone) completion = Ask();
     if (completion.progress == Progress::kDone) completion = TakeState();
     if (completion.progress == Progress::kDone) {
-      const auto own = any_behind_ ? std::nullopt : rejoining_.own;
-      completion = ShareParameters(member_, group_, donor_, own, equal_);
+      completion = TakeParameters();
     }
     if (completion.progress == Progress::kDone) Apply();
     group_.ClearVector();
@@ -188,6 +188,15 @@ class Handover {
     return reason.empty() ? TakeBuffers() : Failed("the donor's state does not fit: " + reason);
   }
 
+  // Who is not behind goes on with its own, where members' are to differ.
+  Completion TakeParameters() {
+    equal_ = keeps_own_ && !behind_;
+    if (keeps_own_)
+      return any_behind_ ? group_.Distribute(donor_, member_.parameters) : Completion();
+    const auto own = any_behind_ ? std::nullopt : rejoining_.own;
+    return ShareParameters(member_, group_, donor_, own, equal_);
+  }
+
   Completion TakeBuffers() {
     if (rejoining_.buffers.empty()) return {};
     buffers_.assign(rejoining_.buffers.begin(), rejoining_.buffers.end());
@@ -218,6 +227,7 @@ class Handover {
       member_.encodings.BeginAnew();
     }
     if (!gives_ && !equal_) member_.device.Copy(group_.vector(), member_.parameters);
+    member_.parameters_differ = keeps_own_;
     member_.optimizers_differ = optimizers_differ_;
     ValidationState validation = gives_ ? member_.validations.state() : state_.validation;
     if (forgets_best_ && validation.best_samples > 0) ForgetBest(validation);
@@ -254,7 +264,8 @@ class Handover {
   bool gives_ = false;       // this member is the donor
   bool behind_ = false;      // it takes all
   bool any_behind_ = false;  // somebody does
-  bool equal_ = false;       // all have the parameters already
+  bool keeps_own_ = false;   // members' parameters differ
+  bool equal_ = false;       // this member has its parameters already
   bool optimizers_differ_ = false;
   bool forgets_best_ = false;
   bool has_block_momentum_ = false;       // the donor

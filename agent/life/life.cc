@@ -169,8 +169,10 @@ std::optional<Failure> Life::Train() {
     if (auto failure = ValidateWhereDue()) return failure;
     // Behind it, so that a checkpoint of this edge has what it came to.
     if (checkpoints_ != nullptr) checkpoints_->AtEdge();
-    // What the last round leaves is the result's and the end's checkpoint's.
-    if (engine().at_edge() && engine().outcome() == Outcome::kTraining) world_.AtEdge();
+    // What the last round leaves is the result's and the end's checkpoint's. Where members differ
+    // nobody's parameters stand for all but at the edges at which the mean is in their place.
+    const bool common = !engine().differ() || engine().residuals_at_hand();
+    if (common && engine().at_edge() && engine().outcome() == Outcome::kTraining) world_.AtEdge();
     TakeMessages();
     LookForLoss();
   }

@@ -39,8 +39,8 @@ std::vector<Conflict> ConflictsOf(const Choices& choices) {
 }
 
 const std::vector<std::string> kBatches = {"fixed", "proportional", "abs", "auto"};
-const std::vector<std::string> kSynchronizations = {"every_step", "periodic", "post_local",
-                                                    "adacomm",    "delayed",  "auto"};
+const std::vector<std::string> kSynchronizations = {
+    "every_step", "periodic", "post_local", "adacomm", "delayed", "lsgd", "auto"};
 const std::vector<std::string> kAggregations = {"average", "adasum", "auto"};
 const std::vector<std::string> kLearningRates = {"constant", "linear", "sqrt", "adascale", "auto"};
 const std::vector<std::string> kEncodingPolicies = {"dense",  "float16", "bfloat16", "dq",
@@ -85,6 +85,8 @@ bool Possible(const Choices& c) {
   if (c.encoding == "one_bit") {
     if (c.synchronization != "every_step" || !divided || c.clip_norm) return false;
   }
+  const bool summed = c.encoding != "dense" || c.aggregation == "adasum" || adascale;
+  if (c.synchronization == "lsgd" && summed) return false;
   if (c.batch == "abs" && c.synchronization != "delayed") return false;
   const bool remembers = c.optimizer != "sgd" || c.momentum > 0;
   if (c.synchronization == "delayed" && c.aggregation == "adasum" && remembers) return false;
@@ -118,7 +120,7 @@ TEST(ConflictsOracleTest, AJobIsRefusedExactlyWhenNoValueOfItsAxesFits) {
     EXPECT_EQ(ConflictsOf(choices).empty(), SomeValuePossible(choices)) << Shown(choices);
   });
 
-  EXPECT_EQ(visited, 4 * 6 * 3 * 5 * 8 * 5 * 2 * 2);
+  EXPECT_EQ(visited, 4 * 7 * 3 * 5 * 8 * 5 * 2 * 2);
 }
 
 TEST(ConflictsTest, TheDefaultsGoTogether) { EXPECT_TRUE(ConflictsOf(Choices{}).empty()); }
@@ -128,6 +130,19 @@ TEST(ConflictsTest, LeavingEveryAxisToTheCoordinatorIsNoConflictWithAnyOptimizer
     EXPECT_TRUE(ConflictsOf({"auto", "auto", "auto", "auto", "auto", optimizer}).empty())
         << optimizer;
   }
+}
+
+TEST(ConflictsTest, WhatMembersKeepToThemselvesIsNoSum) {
+  for (const auto& choices : {Choices{.synchronization = "lsgd", .encoding = "dq"},
+                              Choices{.synchronization = "lsgd", .encoding = "float16"},
+                              Choices{.synchronization = "lsgd", .aggregation = "adasum"},
+                              Choices{.synchronization = "lsgd", .learning_rate = "adascale"}}) {
+    const std::vector<Conflict> conflicts = ConflictsOf(choices);
+    ASSERT_EQ(conflicts.size(), 1u) << Shown(choices);
+    EXPECT_EQ(conflicts.front().field, "adapt.synchronization.policy");
+    EXPECT_NE(conflicts.front().reason.find("parameters"), std::string::npos);
+  }
+  EXPECT_FALSE(ConflictsOf({.batch = "abs", .synchronization = "lsgd"}).empty());
 }
 
 TEST(ConflictsTest, NameBothFieldsAndSayWhy) {

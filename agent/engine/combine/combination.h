@@ -76,6 +76,11 @@ class Combination {
   // The way to aggregate for Begin; lives as long as this.
   Aggregator& For(policies::Aggregation aggregation);
 
+  // What an aggregator of somebody else's, given to Begin, is to call: Aggregator::BeforeLeave.
+  Aggregator::BeforeLeave before_leave() {
+    return [this](std::span<float> stretch) { BeforeLeave(stretch); };
+  }
+
   // The batch sizes of the plan in force, by rank.
   void SetBatchSizes(const std::vector<std::uint32_t>& sizes);
 
