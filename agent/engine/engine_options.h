@@ -10,6 +10,7 @@
 #include "agent/engine/combine/encodings.h"
 #include "agent/engine/comparison.h"
 #include "agent/engine/optimizer.h"
+#include "agent/engine/samples/subset.h"
 #include "agent/engine/stop_rule.h"
 #include "agent/engine/validations.h"
 #include "policies/learning_rate.h"
@@ -18,8 +19,9 @@ namespace tactus::engine {
 
 struct EngineOptions {
   std::uint64_t seed = 1;           // of the samples' order
-  std::uint64_t train_samples = 1;  // in an epoch, >= 1
-  std::uint32_t micro_batch = 64;   // samples in one Batch at most, >= 1
+  std::uint64_t train_samples = 1;  // in an epoch, >= 1: of the subset, where there is one
+  SubsetOptions subset{};
+  std::uint32_t micro_batch = 64;  // samples in one Batch at most, >= 1
   OptimizerOptions optimizer{};
   policies::LearningRateOptions learning_rate{};
   std::optional<double> clip_norm{};  // > 0: the mean gradient's Euclidean norm is cut to it
