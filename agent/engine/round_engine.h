@@ -211,8 +211,8 @@ class RoundEngine {
   // from here on: at the beginning, and where so many epochs are over as the options say. All know
   // it alike. It is an edge then with no round under way.
   bool selection_due() const;
-  // They have, all the same; its epoch is set here. `end` on this member's clock: the time counts as
-  // a validation's. Nothing: what was chosen before stays, for as many epochs. Requires:
+  // They have, all the same; its epoch is set here. `end` on this member's clock: the time counts
+  // as a validation's. Nothing: what was chosen before stays, for as many epochs. Requires:
   // selection_due(), and something was chosen before where nothing is now.
   void TakeSubset(std::optional<Subset> subset, Instant end);
 

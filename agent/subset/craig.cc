@@ -315,7 +315,8 @@ class Selection {
     return true;
   }
 
-  // What each stands for: every sample of its class counts for the nearest, a picked one for itself.
+  // What each stands for: every sample of its class counts for the nearest, a picked one for
+  // itself.
   bool Assign() {
     std::vector<float> counts;
     double error = own_error_;

@@ -16,6 +16,7 @@ struct SubsetOptions {
   double fraction = 1;                  // of the samples, in (0, 1]
   std::uint32_t epochs = 1;             // of the subset, until one is chosen anew, >= 1
   bool by_inputs = false;               // craig: samples are near one another by their inputs
+  std::uint64_t samples = 0;            // of the data, from which it is chosen; 0: not known
 };
 
 // Plain data, equal on all members. An epoch's position stands for one of them.
@@ -36,7 +37,8 @@ inline bool IsDue(const SubsetOptions& options, const Subset& chosen, std::uint6
   return chosen.number == 0 || epoch / options.epochs > chosen.epoch / options.epochs;
 }
 
-// Why no ledger over epochs of `epoch_size` samples can go on with it; empty: it can.
+// Why no ledger over epochs of `epoch_size` samples can go on with it; empty: it can, if there is
+// data with all of its samples.
 std::string ReasonAgainst(const Subset& subset, std::uint64_t epoch_size);
 
 }  // namespace tactus::engine
