@@ -164,4 +164,9 @@ void LearningRate::Restore(const State& state) {
   bending_weight_ = state.bending_weight;
 }
 
+void LearningRate::ForgetNoise() {
+  adascale_.Restore({.base_batch = adascale_.state().base_batch});
+  windows_.Restore({.base_batch = windows_.state().base_batch});
+}
+
 }  // namespace tactus::policies

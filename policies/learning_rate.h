@@ -123,6 +123,9 @@ class LearningRate {
   // without an estimate where it tells nothing but who contributed.
   void AppliedWindow(LearningRateRule rule, const Window& window, const UpdateFacts& facts);
 
+  // What gradients have shown of their noise no longer holds: both averages begin anew.
+  void ForgetNoise();
+
   double progress() const { return progress_; }  // [base steps]
 
   // What AdaScale knows: averaged moments, and the gain for any batch.

@@ -150,6 +150,14 @@ void Fields(auto& archive, Of<DifferedMessage> auto& message) {
   archive("majority", message.majority);
 }
 
+void Fields(auto& archive, Of<SelectedMessage> auto& message) {
+  archive("generation", message.generation);
+  archive("rounds", message.rounds);
+  archive("epoch", message.epoch);
+  archive("number", message.number);
+  archive("facts", message.facts);
+}
+
 void Fields(auto& archive, Of<FailedMessage> auto& message) {
   archive("field", message.field);
   archive("message", message.message);
@@ -188,6 +196,8 @@ template <>
 inline constexpr const char* kKind<protocol::GroupLostMessage> = "group_lost";
 template <>
 inline constexpr const char* kKind<protocol::DifferedMessage> = "differed";
+template <>
+inline constexpr const char* kKind<protocol::SelectedMessage> = "selected";
 template <>
 inline constexpr const char* kKind<protocol::FailedMessage> = "failed";
 template <>

@@ -188,6 +188,14 @@ struct DifferedMessage {
   std::vector<std::uint32_t> wrong{};  // ranks
   bool majority = false;               // else nobody knows who was wrong
 };
+// The members have chosen which samples epochs are made of. From rank 0.
+struct SelectedMessage {
+  std::uint64_t generation = 0;
+  std::uint64_t rounds = 0;  // applied before
+  std::uint64_t epoch = 0;   // completed before
+  std::uint64_t number = 0;  // of the choice, from 1
+  std::string facts{};       // for a person
+};
 struct FailedMessage {
   std::string field{};
   std::string message{};
@@ -197,6 +205,6 @@ struct FailedMessage {
 using FromWorker =
     std::variant<ReadyMessage, EndpointMessage, ReportMessage, EvaluatedMessage, FinishedMessage,
                  FailedMessage, CheckpointedMessage, StandingMessage, ValidatedMessage,
-                 GroupLostMessage, DifferedMessage>;
+                 GroupLostMessage, DifferedMessage, SelectedMessage>;
 
 }  // namespace tactus::protocol

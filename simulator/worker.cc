@@ -503,6 +503,11 @@ life::OrFailure<engine::Validation> Worker::ValidateAtEdge() {
   return engine::Validation{.loss = loss.value_or(0), .samples = 1, .end = around_.scheduler.now()};
 }
 
+// Learners have no samples that could be told apart: who asks for a simulation is told so.
+life::OrFailure<life::SubsetChoice> Worker::ChooseSubset() {
+  return life::Failure{.field = "data.subset", .message = "a simulation chooses no samples"};
+}
+
 // No parameters become a file.
 Instant Worker::KeepBest() { return around_.scheduler.now(); }
 

@@ -10,6 +10,7 @@
 #include "agent/engine/combine/encodings.h"
 #include "agent/engine/comparison.h"
 #include "agent/engine/optimizer.h"
+#include "agent/engine/samples/subset.h"
 #include "agent/engine/shards.h"
 #include "agent/engine/stop_rule.h"
 #include "agent/engine/validations.h"
@@ -37,8 +38,9 @@ struct LeaderOptions {
 
 struct EngineOptions {
   std::uint64_t seed = 1;           // of the samples' order
-  std::uint64_t train_samples = 1;  // in an epoch, >= 1
-  std::uint32_t micro_batch = 64;   // samples in one Batch at most, >= 1
+  std::uint64_t train_samples = 1;  // in an epoch, >= 1: of the subset, where there is one
+  SubsetOptions subset{};
+  std::uint32_t micro_batch = 64;  // samples in one Batch at most, >= 1
   OptimizerOptions optimizer{};
   // Where it is on the optimizer is elementwise, and plans are of every step, densely or with an
   // encoding that leaves its momentum alone.

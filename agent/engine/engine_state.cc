@@ -104,6 +104,13 @@ std::string ReasonAgainstLength(const char* what, std::size_t length, std::size_
          std::to_string(wanted);
 }
 
+// Its samples rise.
+std::string ReasonAgainstData(const Subset& subset, std::uint64_t samples) {
+  if (samples == 0 || subset.samples.empty() || subset.samples.back() < samples) return {};
+  return "its subset has the sample " + std::to_string(subset.samples.back()) + ", the data has " +
+         std::to_string(samples);
+}
+
 std::string ReasonAgainstResiduals(const EngineState& state, const StateFit& fit) {
   for (const auto& [name, length] : fit.residuals) {
     const auto found = state.residuals.find(name);
@@ -140,6 +147,7 @@ std::string ReasonAgainst(const EngineState& state, const StateFit& fit) {
   if (reason.empty()) reason = ReasonAgainst(state.losses);
   if (reason.empty()) reason = ReasonAgainst(state.validation);
   if (reason.empty()) reason = ReasonAgainst(state.ledger, fit.train_samples);
+  if (reason.empty()) reason = ReasonAgainstData(state.ledger.subset, fit.data_samples);
   if (reason.empty()) reason = ReasonAgainstResiduals(state, fit);
   return reason;
 }

@@ -47,6 +47,7 @@ struct StateFit {
   std::size_t segments = 0;                        // how many
   bool lamb = false;                               // the optimizer is
   std::uint64_t train_samples = 1;                 // in an epoch
+  std::uint64_t data_samples = 0;                  // a subset is of; 0: not known
   std::map<std::string, std::size_t> residuals{};  // lengths, by name, of those that are of use
 };
 

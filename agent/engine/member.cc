@@ -86,7 +86,8 @@ std::string Member::ReasonNotToTake(const EngineState& state) {
                .optimizer_buffers = StateBuffers(options.optimizer),
                .segments = segments.size(),
                .lamb = std::holds_alternative<LambOptions>(options.optimizer),
-               .train_samples = options.train_samples};
+               .train_samples = options.train_samples,
+               .data_samples = options.subset.samples};
   if (shard && state.optimizer.empty()) fit.optimizer_buffers = 0;
   for (const Residual& residual : encodings.Residuals()) {
     fit.residuals[residual.name] = residual.values.size();

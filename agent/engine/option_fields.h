@@ -20,6 +20,13 @@ constexpr std::string_view NameOf(LocalMomentum momentum) {
   return momentum == LocalMomentum::kReset ? "reset" : "keep";
 }
 
+// By what craig tells samples apart.
+enum class SubsetProxy { kGradients, kInputs };
+
+constexpr std::string_view NameOf(SubsetProxy proxy) {
+  return proxy == SubsetProxy::kInputs ? "inputs" : "gradients";
+}
+
 }  // namespace tactus::engine
 
 namespace tactus {
@@ -27,6 +34,8 @@ namespace tactus {
 template <>
 inline constexpr int kEnumMax<engine::LocalMomentum> =
     static_cast<int>(engine::LocalMomentum::kKeep);
+template <>
+inline constexpr int kEnumMax<engine::SubsetProxy> = static_cast<int>(engine::SubsetProxy::kInputs);
 template <>
 inline constexpr int kEnumMax<engine::ValidationPolicy> =
     static_cast<int>(engine::ValidationPolicy::kNone);
@@ -114,6 +123,22 @@ void ReadEncoding(auto& archive, EncodingOptions& options) {
   ReadIfThere<std::uint64_t>(archive, "warm_up", options.one_bit.warm_up);
 }
 
+// The kind is the one that is there.
+void ReadSubset(auto& archive, SubsetOptions& subset) {
+  const auto read = [&](SubsetKind kind) {
+    return [&subset, kind](auto& one) {
+      subset.kind = kind;
+      one("fraction", subset.fraction);
+      one("epochs", subset.epochs);
+      std::optional<SubsetProxy> proxy;
+      if (kind == SubsetKind::kCraig) one("proxy", proxy);
+      subset.by_inputs = proxy == SubsetProxy::kInputs;
+    };
+  };
+  archive.Within("random", read(SubsetKind::kRandom));
+  archive.Within("craig", read(SubsetKind::kCraig));
+}
+
 // `archive` reads the whole specification. What is not in one stays as it is: train_samples,
 // validation.samples, bucket_bytes, nodes.
 void ReadSpec(auto& archive, EngineOptions& options) {
@@ -124,6 +149,9 @@ void ReadSpec(auto& archive, EngineOptions& options) {
     // A coordinator of before has neither.
     ReadIfThere<ShardBy>(optimizer, "shard", options.shards.by);
     ReadIfThere<std::uint32_t>(optimizer, "shard_copies", options.shards.copies);
+  });
+  archive.Within("data", [&](auto& data) {
+    data.Within("subset", [&](auto& subset) { ReadSubset(subset, options.subset); });
   });
   archive.Within("stop", [&](auto& stop) { Fields(stop, options.stop); });
   archive.Within("validation",

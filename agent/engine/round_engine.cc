@@ -105,7 +105,7 @@ std::optional<Batch> RoundEngine::NextBatch() {
       traits.local_updates ? cursor_->of_step() : cursor_->taken() - running_.first_sum;
   batch.first_of_sum = of_sum == 0;
   batch.unit = UnitOfBatches();
-  batch.indices = cursor_->Take();
+  batch.indices = cursor_->Take(&batch.weights);
   running_.samples = cursor_->taken();
   batch.awaited = synchronizer_->MayEnd(running_) || (cursor_->exhausted() && ClockDecides());
   batch.last_of_round = traits.early_segments && running_.aggregator->by_segments() &&
@@ -121,7 +121,7 @@ std::vector<Batch> RoundEngine::UsedBefore() const {
                      {.step = samples, .micro_batch = samples});
   while (!cursor.step_full()) {
     batches.push_back({.round = member_.rounds, .epoch = cursor.epoch()});
-    batches.back().indices = cursor.Take();
+    batches.back().indices = cursor.Take(&batches.back().weights);
   }
   return batches;
 }
@@ -211,6 +211,22 @@ void RoundEngine::TakeValidation(const Validation& validation) {
   validated_.reset();
   member_.at_mean = false;  // what was put back is this member's own
   MeetAtMean();
+}
+
+bool RoundEngine::selection_due() const {
+  if (outcome_ != Outcome::kTraining || !at_edge() || pending_) return false;
+  return IsDue(member_.options.subset, member_.ledger.subset(), member_.ledger.epoch());
+}
+
+// Gradients weighted in another way have another noise: AdaScale's averages begin anew.
+void RoundEngine::TakeSubset(std::optional<Subset> subset, Instant end) {
+  TACTUS_CHECK(selection_due());
+  const Subset& former = member_.ledger.subset();
+  if (subset && former.number > 0) member_.learning_rate.ForgetNoise();
+  Subset next = subset ? *std::move(subset) : former;
+  next.epoch = member_.ledger.epoch();
+  member_.ledger.Choose(std::move(next));
+  member_.MoveEdge(std::max(member_.edge, end));
 }
 
 bool RoundEngine::comparable() const {
@@ -332,6 +348,9 @@ bool RoundEngine::MayOverlap() const {
   ValidationMark behind = member_.validation_mark();
   ++behind.rounds;
   if (validation_due_ || member_.validations.DueByCount(behind)) return false;
+  if (IsDue(member_.options.subset, member_.ledger.subset(), member_.ledger.EpochBehind())) {
+    return false;
+  }
   if (comparison_due_ || residuals_due_) return false;
   const std::optional<std::uint64_t>& last = member_.options.stop.rounds;
   return synchronizer_ == &group_.synchronizer() && member_.ledger.HasFree() &&

@@ -78,6 +78,8 @@ struct Batch {
   // Samples, at most micro_batch. Empty when the round has none for this member: Step is due all
   // the same, with no work done and `started` = `finished`.
   std::vector<std::uint64_t> indices{};
+  // How much each sample counts in loss and gradient; empty: 1. Their mean over an epoch is 1.
+  std::vector<float> weights{};
   // What one in the gradient buffer stands for: 1, or what EngineOptions::mean_gradients asks for.
   // The mean gradient of these samples is multiplied by indices.size() / unit. [samples]
   double unit = 1;
@@ -222,6 +224,15 @@ class RoundEngine {
   // round under way.
   void TakeValidation(const Validation& validation);
   const Validations& validations() const { return member_.validations; }
+
+  // Whether all members are to choose now, before the next round, which samples epochs are made of
+  // from here on: at the beginning, and where so many epochs are over as the options say. All know
+  // it alike. It is an edge then with no round under way.
+  bool selection_due() const;
+  // They have, all the same; its epoch is set here. `end` on this member's clock: the time counts
+  // as a validation's. Nothing: what was chosen before stays, for as many epochs. Requires:
+  // selection_due(), and something was chosen before where nothing is now.
+  void TakeSubset(std::optional<Subset> subset, Instant end);
 
   // Whether all members are to compare their parameters now, before the next round: as one's clock
   // says, because a number was not finite, or because what is validated here may be kept as the

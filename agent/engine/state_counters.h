@@ -58,6 +58,8 @@ void VisitCounters(auto& state, const auto& visit) {
   visit("windows.bending_weight", state.learning_rate.bending_weight);
   visit("ledger.epoch_size", state.ledger.epoch_size);
   visit("ledger.fresh", state.ledger.fresh);
+  visit("subset.number", state.ledger.subset.number);
+  visit("subset.epoch", state.ledger.subset.epoch);
   VisitValidation(state.validation, visit);
   VisitOneBit(state.one_bit, visit);
 }

@@ -31,6 +31,7 @@ std::uint64_t WordOf(bool value) { return value ? 1 : 0; }
 std::uint64_t WordOf(std::uint32_t value) { return value; }
 std::uint64_t WordOf(std::uint64_t value) { return value; }
 std::uint64_t WordOf(double value) { return std::bit_cast<std::uint64_t>(value); }
+std::uint64_t WordOf(float value) { return std::bit_cast<std::uint32_t>(value); }
 std::uint64_t WordOf(Duration value) { return static_cast<std::uint64_t>(value.count()); }
 
 void FromWord(std::uint64_t word, bool& value) { value = word != 0; }
@@ -39,6 +40,9 @@ void FromWord(std::uint64_t word, std::uint32_t& value) {
 }
 void FromWord(std::uint64_t word, std::uint64_t& value) { value = word; }
 void FromWord(std::uint64_t word, double& value) { value = std::bit_cast<double>(word); }
+void FromWord(std::uint64_t word, float& value) {
+  value = std::bit_cast<float>(static_cast<std::uint32_t>(word));
+}
 void FromWord(std::uint64_t word, Duration& value) {
   value = Duration(static_cast<Duration::rep>(word));
 }
@@ -51,6 +55,10 @@ void VisitNumbers(auto& state, const auto& visit, const auto& visit_length) {
     visit(stretch.begin);
     visit(stretch.end);
   }
+  visit_length(state.ledger.subset.samples);
+  for (auto& sample : state.ledger.subset.samples) visit(sample);
+  visit_length(state.ledger.subset.weights);
+  for (auto& weight : state.ledger.subset.weights) visit(weight);
   visit_length(state.losses);
   for (auto& round : state.losses) {
     visit(round.common.sum);
@@ -230,6 +238,7 @@ class Handover {
     member_.parameters_differ = keeps_own_;
     member_.optimizers_differ = optimizers_differ_;
     ValidationState validation = gives_ ? member_.validations.state() : state_.validation;
+    if (!gives_ && !behind_) TakeSubset();
     if (forgets_best_ && validation.best_samples > 0) ForgetBest(validation);
     member_.validations.Restore(validation);
     if (resumed_) Resume();
@@ -249,6 +258,13 @@ class Handover {
       shard.Hold({});
     }
     shard.undecided.reset();
+  }
+
+  // A choice may have been over on some members only.
+  void TakeSubset() {
+    const Subset& theirs = state_.ledger.subset;
+    const bool fits = ReasonAgainst(theirs, member_.ledger.epoch_size()).empty();
+    if (fits && theirs != member_.ledger.subset()) member_.ledger.Choose(theirs);
   }
 
   // All have the same ledger now, and so find the same.

@@ -45,10 +45,11 @@ bool AreLevel(const std::vector<std::uint64_t>& rounds);
 // Gives the members the state of the donor: of those with the most rounds whose state is right the
 // one with the lowest rank. Who has fewer rounds, or is wrong, takes over all of EngineState but
 // residuals, the parameters and `buffers`; who has as many has that state already, with buffers of
-// its own, but for three things that a loss leaves unequal:
+// its own, but for four things that a loss leaves unequal:
 //
 //   parameters      where rounds look ahead, going there and back leaves other last bits; see `own`
 //   validations     one may have been over on some members only
+//   the subset      likewise, its choice
 //   the optimizer   its states may have been averaged on some members only: see optimizers_differ
 //
 // An optimizer's state that is cut up stays with who holds it, and is of the donor's round

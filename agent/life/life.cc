@@ -158,7 +158,7 @@ void Life::LeaveGroup(const Failure& failure) {
 std::optional<Failure> Life::Train() {
   world_.BeginTraining();
   OpenCheckpoints();
-  if (auto failure = ValidateWhereDue()) return failure;  // a former group did not come to it
+  if (auto failure = StandWhereDue()) return failure;  // a former group did not come to it
   while (const std::optional<engine::Batch> batch = engine().NextBatch()) {
     const OrFailure<engine::StepResult> result = world_.Compute(*batch);
     if (const auto* failure = std::get_if<Failure>(&result)) return *failure;
@@ -166,7 +166,7 @@ std::optional<Failure> Life::Train() {
     world_.OnStep(*batch);
     Report();
     if (engine().comparison_due()) Compare();
-    if (auto failure = ValidateWhereDue()) return failure;
+    if (auto failure = StandWhereDue()) return failure;
     // Behind it, so that a checkpoint of this edge has what it came to.
     if (checkpoints_ != nullptr) checkpoints_->AtEdge();
     // What the last round leaves is the result's and the end's checkpoint's. Where members differ
@@ -187,6 +187,30 @@ void Life::Compare() {
                                        .rounds = engine().rounds(),
                                        .wrong = std::move(comparison->wrong),
                                        .majority = comparison->majority});
+}
+
+std::optional<Failure> Life::StandWhereDue() {
+  if (auto failure = ValidateWhereDue()) return failure;
+  return ChooseWhereDue();
+}
+
+// Behind a validation, which may be what training ends with.
+std::optional<Failure> Life::ChooseWhereDue() {
+  if (!engine().selection_due()) return std::nullopt;
+  OrFailure<SubsetChoice> chosen = world_.ChooseSubset();
+  if (const auto* failure = std::get_if<Failure>(&chosen)) {
+    EndTraining();
+    return SaidOfGroup(*failure);
+  }
+  auto& choice = std::get<SubsetChoice>(chosen);
+  engine().TakeSubset(std::move(choice.subset), choice.end);
+  if (group_.rank != 0) return std::nullopt;
+  mail_.Send(protocol::SelectedMessage{.generation = group_.generation,
+                                       .rounds = engine().rounds(),
+                                       .epoch = engine().ledger().epoch(),
+                                       .number = engine().ledger().subset().number,
+                                       .facts = std::move(choice.facts)});
+  return std::nullopt;
 }
 
 std::optional<Failure> Life::ValidateWhereDue() {

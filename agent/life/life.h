@@ -53,7 +53,9 @@ class Life {
   // Who is found wrong is made right, and of those who were the lowest rank says so.
   void Compare();
   // At the edges where all members know that it is due. A failure ends training.
+  std::optional<Failure> StandWhereDue();
   std::optional<Failure> ValidateWhereDue();
+  std::optional<Failure> ChooseWhereDue();
   // Counts it and tells of it. What it was of is kept, where that is the best so far.
   void TakeValidation(engine::Validation validation);
   // Of rank 0, where they are wanted.

@@ -45,6 +45,13 @@ struct Met {
   std::span<float> parameters;
 };
 
+// What the members have chosen, the same on each but for the time.
+struct SubsetChoice {
+  std::optional<engine::Subset> subset{};  // nothing: what was chosen before stays
+  Instant end{};                           // on this member's clock
+  std::string facts{};                     // for a person
+};
+
 // Life calls these in their order, and blocks in them. Where the process is over, though its code
 // still runs, each is without effect and those that can fail do. One thread.
 class World {
@@ -105,6 +112,10 @@ class World {
   // each member: training goes on with each one's own. samples = 0: what is trained has used the
   // standstill for itself, and there is nothing to tell.
   virtual OrFailure<engine::Validation> ValidateAtEdge() = 0;
+
+  // The members choose together which samples epochs are made of from here on, at an edge, from the
+  // parameters that they have in common.
+  virtual OrFailure<SubsetChoice> ChooseSubset() = 0;
 
   // What was just validated, at an edge or at the end, is the best so far: it is kept, to take the
   // place of another that was. Returns when it is. Of rank 0 alone.

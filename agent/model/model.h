@@ -73,6 +73,16 @@ struct Examples {
   data::TensorSpec target_spec = {};
   std::span<const std::byte> inputs = {};  // each at its place: data::PlacesOf
   std::span<const std::byte> targets = {};
+  // [count] by which a sample's loss, and so its gradient, is multiplied; empty: 1.
+  std::span<const float> weights = {};
+};
+
+// Vectors by whose distances the distances between samples' gradients are bounded.
+struct GradientProxies {
+  std::vector<float> values{};           // [samples, width] row-major
+  std::size_t width = 0;                 // >= 1
+  std::vector<std::uint32_t> classes{};  // of each sample, below class_count
+  std::uint32_t class_count = 1;
 };
 
 // Sums over the samples of an evaluation.
@@ -144,6 +154,13 @@ class Model {
   // Gives memory of the device back that libtorch keeps for later and nobody uses; takes a while,
   // as it waits for the device. Nothing on the host.
   virtual void ReleaseCachedMemory() = 0;
+
+  // The gradients of the samples' losses by the model's output, in evaluation mode: with
+  // cross_entropy the softmax of the logits less the target, whose class it is of; of a sample with
+  // many positions their sum, and all are of one class, as are those of other losses. For `count`
+  // >= 1. Errors: InvalidArgument, "data.subset.craig: ...": the loss takes other than one tensor,
+  // or that is too wide; Internal, ResourceExhausted as ForwardBackward.
+  virtual absl::StatusOr<GradientProxies> Proxies(const Examples& examples) = 0;
 
   // Losses and right answers at the present weights, in evaluation mode (dropout off, running
   // statistics).

@@ -61,6 +61,19 @@ class CrossEntropy final : public Loss {
     return Positions(targets) == 1 ? sum : sum / static_cast<double>(Positions(targets));
   }
 
+  at::Tensor WeightedSum(const c10::IValue& given, const at::Tensor& targets,
+                         const at::Tensor& weights) override {
+    const at::Tensor& outputs = given.toTensor();
+    const at::Tensor losses =
+        at::cross_entropy_loss(outputs.reshape({-1, outputs.size(-1)}),
+                               targets.reshape({-1}).to(at::kLong), {}, at::Reduction::None);
+    return losses.reshape({targets.size(0), -1}).mean(1).dot(weights);
+  }
+
+  std::int64_t Classes(const at::Tensor& outputs, const at::Tensor& targets) override {
+    return targets.dim() == 1 ? outputs.size(-1) : 1;
+  }
+
   std::optional<double> Correct(const c10::IValue& given, const at::Tensor& targets) override {
     const std::int64_t right = given.toTensor().argmax(-1).eq(targets).sum().item<std::int64_t>();
     return static_cast<double>(right) / static_cast<double>(Positions(targets));
@@ -112,6 +125,12 @@ class MeanSquaredError final : public Loss {
     return elements == 1 ? sum : sum / elements;
   }
 
+  at::Tensor WeightedSum(const c10::IValue& given, const at::Tensor& targets,
+                         const at::Tensor& weights) override {
+    const at::Tensor losses = at::mse_loss(given.toTensor(), targets, at::Reduction::None);
+    return losses.reshape({targets.size(0), -1}).mean(1).dot(weights);
+  }
+
   std::optional<double> Correct(const c10::IValue& /*outputs*/,
                                 const at::Tensor& /*targets*/) override {
     return std::nullopt;
@@ -149,6 +168,19 @@ class ModuleLoss final : public Loss {
   at::Tensor Sum(const c10::IValue& outputs, const at::Tensor& targets) override {
     const at::Tensor loss = module_.forward({outputs, targets}).toTensor();
     return loss.dim() == 0 ? loss * static_cast<double>(targets.size(0)) : loss.sum();
+  }
+
+  absl::Status FitsWeights(const c10::IValue& outputs, const at::Tensor& targets) override {
+    if (PerSample(module_.forward({outputs, targets}).toTensor(), targets)) return absl::OkStatus();
+    return LossError(
+        "the module gives one number, the mean over the samples; allowed with "
+        "data.subset.craig is [" +
+        std::to_string(targets.size(0)) + "], one a sample, to be weighted");
+  }
+
+  at::Tensor WeightedSum(const c10::IValue& outputs, const at::Tensor& targets,
+                         const at::Tensor& weights) override {
+    return module_.forward({outputs, targets}).toTensor().dot(weights);
   }
 
   std::optional<double> Correct(const c10::IValue& /*outputs*/,

@@ -39,6 +39,22 @@ class Loss {
   // The sum over the samples, a scalar that can be differentiated. Throws what libtorch throws.
   virtual at::Tensor Sum(const c10::IValue& outputs, const at::Tensor& targets) = 0;
 
+  // The same of losses times `weights`, float32 [n]. Throws what libtorch throws.
+  // Requires: FitsWeights.
+  virtual at::Tensor WeightedSum(const c10::IValue& outputs, const at::Tensor& targets,
+                                 const at::Tensor& weights) = 0;
+
+  // Whether it tells the losses of single samples, for WeightedSum. Errors: InvalidArgument,
+  // "model.loss: ...". Throws what libtorch throws.
+  virtual absl::Status FitsWeights(const c10::IValue& /*outputs*/, const at::Tensor& /*targets*/) {
+    return absl::OkStatus();
+  }
+
+  // How many classes targets are of, where each sample is of one; else 1.
+  virtual std::int64_t Classes(const at::Tensor& /*outputs*/, const at::Tensor& /*targets*/) {
+    return 1;
+  }
+
   // Right answers; of a sample with many positions, the share of them. Empty: no such notion.
   // Waits.
   virtual std::optional<double> Correct(const c10::IValue& outputs, const at::Tensor& targets) = 0;

@@ -96,6 +96,14 @@ class Before {
   std::vector<std::pair<at::Generator, at::Tensor>> generators_;
 };
 
+constexpr std::int64_t kProxyWidthMax = 65536;
+
+// A row a sample; of many positions, [n, positions, classes], their sum.
+at::Tensor SampleRows(const at::Tensor& gradient, const at::Tensor& targets) {
+  const bool positions = gradient.dim() == 3 && !targets.is_floating_point() && targets.dim() == 2;
+  return positions ? gradient.sum(1) : gradient.reshape({gradient.size(0), -1});
+}
+
 // Evaluation mode while it lives.
 class EvaluationMode {
  public:
@@ -142,6 +150,7 @@ class TorchModel final : public Model {
   void ReleaseCachedMemory() override {
     if (!parts_.device.is_host()) ReleaseCudaCache();
   }
+  absl::StatusOr<GradientProxies> Proxies(const Examples& examples) override;
   absl::StatusOr<EvaluationSums> Evaluate(const Examples& examples) override;
   std::vector<float> ReadBuffers() const noexcept override;
   void WriteBuffers(std::span<const float> values) noexcept override;
@@ -171,6 +180,8 @@ class TorchModel final : public Model {
   c10::IValue Run(const std::vector<at::Tensor>& inputs, Precision precision);
   std::vector<at::Tensor> Bring(std::vector<at::Tensor> inputs) const;
   void AddLoss(const at::Tensor& loss);
+  at::Tensor LossOf(const c10::IValue& outputs, const at::Tensor& targets,
+                    std::span<const float> weights) const;
 
   // A pass that finds out who is to blame when it fails.
   absl::Status TryPass(const Examples& examples, Precision precision);
@@ -243,7 +254,10 @@ absl::Status TorchModel::TryPass(const Examples& examples, Precision precision) 
     const at::Tensor targets = parts_.device.Bring(Targets(examples));
     const absl::StatusOr<c10::IValue> outputs = TryForward(Bring(Inputs(examples)), precision);
     if (!outputs.ok()) return outputs.status();
-    const absl::Status fits = parts_.loss->Fits(*outputs, targets);
+    absl::Status fits = parts_.loss->Fits(*outputs, targets);
+    if (fits.ok() && !examples.weights.empty()) {
+      fits = parts_.loss->FitsWeights(*outputs, targets);
+    }
     return fits.ok() ? TryBackward(*outputs, targets) : fits;
   } catch (const std::exception& error) {
     return TorchError("model", error);
@@ -279,11 +293,64 @@ absl::Status TorchModel::ForwardBackward(const Examples& examples, const TakeGra
   try {
     if (examples.count > 0) {
       const c10::IValue outputs = Run(Bring(Inputs(examples)), parts_.precision);
-      const at::Tensor loss = parts_.loss->Sum(outputs, parts_.device.Bring(Targets(examples)));
+      const at::Tensor loss =
+          LossOf(outputs, parts_.device.Bring(Targets(examples)), examples.weights);
       AddLoss(loss);  // before the hooks, of which the last sends it off
       loss.backward();
     }
     return pass.Complete();
+  } catch (const std::exception& error) {
+    return TorchError("model", error);
+  }
+}
+
+at::Tensor TorchModel::LossOf(const c10::IValue& outputs, const at::Tensor& targets,
+                              std::span<const float> weights) const {
+  if (weights.empty()) return parts_.loss->Sum(outputs, targets);
+  TACTUS_CHECK(static_cast<std::int64_t>(weights.size()) == targets.size(0));
+  const at::Tensor on_host = torch::from_blob(const_cast<float*>(weights.data()), {targets.size(0)},
+                                              at::TensorOptions().dtype(at::kFloat));
+  return parts_.loss->WeightedSum(outputs, targets, parts_.device.Bring(on_host));
+}
+
+absl::StatusOr<GradientProxies> TorchModel::Proxies(const Examples& examples) {
+  TACTUS_CHECK(examples.count >= 1);
+  const OnStream on_stream(parts_.device);
+  const EvaluationMode evaluation(parts_.module);
+  const auto wrong = [](const std::string& what) {
+    return data::AtField("data.subset.craig", absl::InvalidArgumentError(what));
+  };
+  try {
+    c10::IValue outputs;
+    {
+      const at::NoGradGuard no_grad;
+      outputs = Run(Bring(Inputs(examples)), parts_.precision);
+    }
+    if (!outputs.isTensor()) {
+      return wrong("the model gives " + DescribeOutputs(outputs) +
+                   "; allowed is one tensor, by whose gradients samples are told apart");
+    }
+    const at::Tensor output = outputs.toTensor().detach().requires_grad_(true);
+    const at::Tensor targets = parts_.device.Bring(Targets(examples));
+    parts_.loss->Sum(output, targets).backward();
+    const at::Tensor gradient = output.grad();
+    const at::Tensor flat = SampleRows(gradient, targets).to(at::kFloat).cpu().contiguous();
+    if (flat.size(1) > kProxyWidthMax) {
+      return wrong("the model gives " + std::to_string(flat.size(1)) +
+                   " numbers a sample; allowed are " + std::to_string(kProxyWidthMax) +
+                   ", or random in place of craig");
+    }
+    GradientProxies proxies{.width = static_cast<std::size_t>(flat.size(1))};
+    const float* const begin = flat.data_ptr<float>();
+    proxies.values.assign(begin, begin + flat.numel());
+    proxies.class_count = static_cast<std::uint32_t>(parts_.loss->Classes(output, targets));
+    proxies.classes.assign(examples.count, 0);
+    if (proxies.class_count == 1) return proxies;
+    const at::Tensor classes = targets.to(at::kLong).cpu().contiguous();
+    for (std::uint64_t i = 0; i < examples.count; ++i) {
+      proxies.classes[i] = static_cast<std::uint32_t>(classes.data_ptr<std::int64_t>()[i]);
+    }
+    return proxies;
   } catch (const std::exception& error) {
     return TorchError("model", error);
   }

@@ -11,13 +11,16 @@ class ModelPasses final : public Passes {
       : parts_(parts), kept_(parts.device.AllocateSums(1)) {}
 
   absl::Status TryOut(std::span<const std::uint64_t> indices) override {
-    return parts_.model.TryOut(parts_.reader.Read(indices));
+    model::Examples examples = parts_.reader.Read(indices);
+    examples.weights = parts_.weights.Of(indices);
+    return parts_.model.TryOut(examples);
   }
 
   absl::Status ForwardBackward(std::span<const std::uint64_t> indices,
                                std::span<const std::uint64_t> next,
                                const SegmentReady& ready) override {
-    const model::Examples examples = parts_.reader.Read(indices);
+    model::Examples examples = parts_.reader.Read(indices);
+    examples.weights = parts_.weights.Of(indices);
     parts_.reader.Expect(next);
     GradientIntake& intake = parts_.intake;
     intake.Begin({.adds = !std::exchange(first_, false), .leaves = bool{ready}});

@@ -14,6 +14,7 @@
 #include "agent/model/model.h"
 #include "agent/torchscript/gradient_intake.h"
 #include "agent/torchscript/reader.h"
+#include "agent/torchscript/sample_weights.h"
 #include "cuda/device.h"
 
 namespace tactus::torchscript {
@@ -49,6 +50,7 @@ struct PassParts {
   cuda::Device& device;
   PassSums& sums;
   GradientIntake& intake;  // into `sums`
+  SampleWeights& weights;
 };
 
 std::unique_ptr<Passes> MakePasses(const PassParts& parts);

@@ -1,11 +1,13 @@
 #include "agent/torchscript/torchscript_trainee.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iostream>
 #include <numeric>
 #include <utility>
 
 #include "agent/data/field_error.h"
+#include "agent/subset/random_subset.h"
 #include "agent/torchscript/own_speed.h"
 #include "protocol/result_names.h"
 
@@ -55,14 +57,22 @@ absl::Status TorchscriptTrainee::Open(const worker::TraineeHome& home) {
   intake_ = std::make_unique<GradientIntake>(
       *device_, model_->segments(), *sums_,
       device_->cuda_index() ? worker::kDeviceBucketBytes : job.engine.bucket_bytes);
+  weights_ = std::make_unique<SampleWeights>(data_samples());
   passes_ = MakePasses({.model = *model_,
                         .reader = *reader_,
                         .device = *device_,
                         .sums = *sums_,
-                        .intake = *intake_});
+                        .intake = *intake_,
+                        .weights = *weights_});
   micro_batches_ = std::make_unique<MicroBatches>(
       *passes_, job.engine.micro_batch, [this](std::uint32_t ceiling) { TellCeiling(ceiling); });
   return absl::OkStatus();
+}
+
+std::uint64_t TorchscriptTrainee::train_samples() const {
+  const engine::SubsetOptions& subset = start_->job.engine.subset;
+  if (subset.kind == engine::SubsetKind::kNone) return data_samples();
+  return subset::SizeOf(data_samples(), subset.fraction);
 }
 
 std::uint64_t TorchscriptTrainee::validation_samples() const {
@@ -71,6 +81,7 @@ std::uint64_t TorchscriptTrainee::validation_samples() const {
 
 void TorchscriptTrainee::Complete(engine::EngineOptions& options) {
   options.train_samples = train_samples();
+  options.subset.samples = data_samples();
   options.validation.samples =
       std::min(validation_samples(), start_->job.data.validation_samples_max);
 }
@@ -84,7 +95,11 @@ void TorchscriptTrainee::Bind(std::span<float> parameters) {
 absl::StatusOr<double> TorchscriptTrainee::TryOut() {
   std::vector<std::uint64_t> indices(std::min(kTryOutSamples, train_samples()));
   std::iota(indices.begin(), indices.end(), 0);
+  // With weights where there will be some, which not every loss can take.
+  const bool weighted = start_->job.engine.subset.kind == engine::SubsetKind::kCraig;
+  if (weighted) weights_->Take(indices, std::vector<float>(indices.size(), 1.0f));
   if (absl::Status s = micro_batches_->TryOut(indices); !s.ok()) return s;
+  weights_->Take({}, {});
   const worker::WorkerJob& job = start_->job;
   const std::uint64_t samples = std::min(job.per_worker, job.engine.micro_batch);
   return MeasureOwnSpeed(*micro_batches_, *device_,
@@ -107,6 +122,7 @@ absl::Status TorchscriptTrainee::Compute(const engine::Batch& batch, engine::Rou
   if (batch.last_of_round) {
     context.ready = [&engine](std::size_t segment) { engine.SegmentReady(segment); };
   }
+  weights_->Take(batch.indices, batch.weights);
   reader_->SetEpoch(batch.epoch);
   if (reader_->reads_ahead()) context.likely_next = engine.LikelyNext();
   return micro_batches_->Run(batch, context);
@@ -118,6 +134,27 @@ absl::StatusOr<model::EvaluationSums> TorchscriptTrainee::Evaluate(
     validation_ = std::make_unique<ExampleReader>(*data_.validation, *device_);
   }
   return model_->Evaluate(validation_->Read(indices));
+}
+
+// As they are: what a sample's augmentation happens to be is no property of the sample.
+absl::StatusOr<model::GradientProxies> TorchscriptTrainee::Proxies(
+    std::span<const std::uint64_t> indices, bool by_inputs) {
+  if (plain_ == nullptr) plain_ = std::make_unique<ExampleReader>(*data_.train, *device_);
+  const model::Examples examples = plain_->Read(indices);
+  absl::StatusOr<model::GradientProxies> proxies = model_->Proxies(examples);
+  if (!proxies.ok() || !by_inputs) return proxies;
+  const data::TensorSpec& input = examples.input_specs.front();
+  if (examples.input_specs.size() > 1 || input.type != data::ElementType::kFloat32) {
+    return data::AtField(
+        "data.subset.craig.proxy",
+        absl::InvalidArgumentError("found inputs, of a model that takes other than one of float32; "
+                                   "allowed is gradients"));
+  }
+  proxies->width = input.ElementsPerSample();
+  proxies->values.resize(examples.count * proxies->width);
+  std::memcpy(proxies->values.data(), examples.inputs.data(),
+              proxies->values.size() * sizeof(float));
+  return proxies;
 }
 
 absl::StatusOr<std::vector<std::string>> TorchscriptTrainee::WriteModel(

@@ -14,6 +14,7 @@
 #include "agent/torchscript/micro_batches.h"
 #include "agent/torchscript/passes.h"
 #include "agent/torchscript/reader.h"
+#include "agent/torchscript/sample_weights.h"
 #include "agent/worker/trainee.h"
 
 namespace tactus::torchscript {
@@ -23,7 +24,8 @@ class TorchscriptTrainee final : public worker::Trainee {
   absl::Status Open(const worker::TraineeHome& home) override;
 
   const cuda::SegmentTable& segments() const override { return model_->segments(); }
-  std::uint64_t train_samples() const override { return data_.train->size(); }
+  std::uint64_t train_samples() const override;
+  std::uint64_t data_samples() const override { return data_.train->size(); }
   std::uint64_t validation_samples() const override;
   void Complete(engine::EngineOptions& options) override;
   void Bind(std::span<float> parameters) override;
@@ -35,6 +37,8 @@ class TorchscriptTrainee final : public worker::Trainee {
   Duration waited_for_data() const override { return reader_->waited(); }
   std::uint32_t TakeOutOfMemory() override { return std::exchange(out_of_memory_, 0); }
   absl::StatusOr<model::EvaluationSums> Evaluate(std::span<const std::uint64_t> indices) override;
+  absl::StatusOr<model::GradientProxies> Proxies(std::span<const std::uint64_t> indices,
+                                                 bool by_inputs) override;
   void EndEvaluation() override { validation_.reset(); }
   std::uint32_t evaluation_batch() const override { return micro_batches_->ceiling(); }
   std::vector<float> ReadBuffers() const override { return model_->ReadBuffers(); }
@@ -61,6 +65,8 @@ class TorchscriptTrainee final : public worker::Trainee {
   std::unique_ptr<model::Model> model_;
   std::unique_ptr<ExampleReader> reader_;
   std::unique_ptr<ExampleReader> validation_;  // while it evaluates
+  std::unique_ptr<ExampleReader> plain_;       // of training samples, without augmentation
+  std::unique_ptr<SampleWeights> weights_;
   std::unique_ptr<Passes> passes_;
   std::unique_ptr<MicroBatches> micro_batches_;
   std::uint32_t out_of_memory_ = 0;

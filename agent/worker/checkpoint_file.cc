@@ -36,6 +36,8 @@ constexpr const char* kFormatKey = "format";  // the library's own
 constexpr const char* kBuffers = "buffers";
 constexpr const char* kBestBuffers = "best_buffers";
 constexpr const char* kReturned = "ledger.returned";
+constexpr const char* kSubsetSamples = "subset.samples";
+constexpr const char* kSubsetWeights = "subset.weights";
 constexpr const char* kLosses = "losses";
 constexpr const char* kLocalLosses = "local_losses";
 constexpr const char* kScales = "one_bit.scales";
@@ -218,6 +220,7 @@ class Reader {
   std::string ReadLists(Checkpoint& checkpoint);
   std::string ReadLocalLosses(std::vector<policies::RoundLosses>& rounds);
   std::string ReadOneBit(engine::OneBitState& state);
+  std::string ReadSubset(engine::Subset& subset);
   bool HasFlat(const std::string& prefix) const;
 
   // The elements of a tensor; what is wrong with it otherwise.
@@ -269,10 +272,12 @@ std::string Reader::ReadCounters(EngineState& state) const {
     if (!wrong.empty()) return;
     const auto found = file_.metadata.find(key);
     if (found == file_.metadata.end()) {
-      // Of what windows, validations and signs told, files of before it was kept have nothing, as a
-      // job that begins.
+      // Of what windows, validations, signs and subsets told, files of before it was kept have
+      // nothing, as a job that begins.
       const auto is_of = [&](const char* part) { return key.starts_with(part); };
-      if (is_of("windows.") || is_of("validation.") || is_of("one_bit.")) return;
+      if (is_of("windows.") || is_of("validation.") || is_of("one_bit.") || is_of("subset.")) {
+        return;
+      }
       wrong = "it has no " + key;
     } else if (!FromText(found->second, value)) {
       wrong = key + " is " + data::Quoted(found->second) + ", no such number";
@@ -367,8 +372,24 @@ std::string Reader::ReadLists(Checkpoint& checkpoint) {
         {.common = {.sum = losses[i], .samples = losses[i + 1]},
          .steps = count ? static_cast<std::uint64_t>(losses[i + 2]) : 0});
   }
-  wrong = ReadLocalLosses(checkpoint.state.losses);
+  wrong = ReadSubset(checkpoint.state.ledger.subset);
+  if (wrong.empty()) wrong = ReadLocalLosses(checkpoint.state.losses);
   return wrong.empty() ? ReadOneBit(checkpoint.state.one_bit) : wrong;
+}
+
+// As long as the file has them, and no longer: whether that fits is the ledger's to say.
+std::string Reader::ReadSubset(engine::Subset& subset) {
+  if (!Has(kSubsetSamples)) return {};
+  const auto rows_of = [&](const char* name, std::size_t element) {
+    return file_.tensors.at(name).bytes.size() / element;
+  };
+  subset.samples.resize(rows_of(kSubsetSamples, sizeof(std::uint64_t)));
+  const auto samples = static_cast<std::int64_t>(subset.samples.size());
+  std::string wrong = Take(kSubsetSamples, "U64", {samples, 1}, std::span(subset.samples));
+  if (!wrong.empty() || !Has(kSubsetWeights)) return wrong;
+  subset.weights.resize(rows_of(kSubsetWeights, sizeof(float)));
+  const auto weights = static_cast<std::int64_t>(subset.weights.size());
+  return Take(kSubsetWeights, "F32", {weights}, std::span(subset.weights));
 }
 
 std::string Reader::ReadOneBit(engine::OneBitState& state) {
@@ -415,7 +436,8 @@ std::string Reader::Read(Checkpoint& checkpoint) {
                                                   .optimizer_buffers = fit_.optimizer_buffers,
                                                   .segments = fit_.segments.size(),
                                                   .lamb = fit_.lamb,
-                                                  .train_samples = fit_.train_samples});
+                                                  .train_samples = fit_.train_samples,
+                                                  .data_samples = fit_.data_samples});
 }
 
 // What is no whole safetensors file is damaged; a file that cannot be read is not.
@@ -489,6 +511,11 @@ absl::Status WriteCheckpoint(const Checkpoint& checkpoint, const cuda::SegmentTa
 
   const std::vector<std::uint64_t> edges = EdgesOf(state);
   writer.AddRows<std::uint64_t>(kReturned, "U64", edges, 2);
+  const engine::Subset& subset = state.ledger.subset;
+  if (!subset.samples.empty()) {
+    writer.AddRows<std::uint64_t>(kSubsetSamples, "U64", subset.samples, 1);
+  }
+  if (!subset.weights.empty()) writer.AddBuffers(kSubsetWeights, subset.weights);
   const std::vector<double> losses = LossesOf(state);
   writer.AddRows<double>(kLosses, "F64", losses, 3);
   const std::vector<double> local_losses = LocalLossesOf(state);

@@ -42,7 +42,8 @@ struct CheckpointFit {
   std::size_t buffers = 0;            // elements
   std::size_t optimizer_buffers = 0;  // engine::StateBuffers(optimizer)
   bool lamb = false;                  // the optimizer is
-  std::uint64_t train_samples = 1;
+  std::uint64_t train_samples = 1;  // in an epoch
+  std::uint64_t data_samples = 0;   // from which a subset is chosen; 0: not known
 };
 
 // Writes a safetensors file beside `path` and renames it:
@@ -53,6 +54,8 @@ struct CheckpointFit {
 //                     likewise, of what had the least validation loss; only where it is kept
 //   buffers           F32 [n]
 //   ledger.returned   U64 [n, 2], positions [begin, end) that are unused below ledger.fresh
+//   subset.samples, subset.weights
+//                     U64 [n, 1], F32 [n]: Subset's lists; only where there are any
 //   losses            F64 [n, 3], of a round: loss sum and samples at common parameters, steps
 //   local_losses      F64 [n, 2], of the same: loss sum and samples at members' own; only where
 //                     there are any

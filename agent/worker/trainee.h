@@ -48,6 +48,8 @@ class Trainee {
   virtual const cuda::SegmentTable& segments() const = 0;
   virtual std::uint64_t train_samples() const = 0;
   virtual std::uint64_t validation_samples() const = 0;  // 0: there are none
+  // Those that a subset is chosen from, of train_samples().
+  virtual std::uint64_t data_samples() const { return train_samples(); }
 
   // Says of the options what is its own to say.
   virtual void Complete(engine::EngineOptions& options) = 0;
@@ -81,6 +83,13 @@ class Trainee {
       std::span<const std::uint64_t> indices) = 0;
   virtual void EndEvaluation() = 0;  // what it needed for it can go
   virtual std::uint32_t evaluation_batch() const = 0;
+
+  // What samples of the training data are told apart by, without augmentation: the gradients of
+  // their losses by the model's output at the present weights or, `by_inputs`, their inputs.
+  // At most evaluation_batch() of them. Errors: as of model::Model::Proxies, and InvalidArgument.
+  virtual absl::StatusOr<model::GradientProxies> Proxies(std::span<const std::uint64_t>, bool) {
+    return absl::UnimplementedError("what is trained knows no subset of its samples");
+  }
 
   // An epoch is over, training stands still, and all members hold the same: what a trainee that has
   // asked for such validations, and has no samples for them, does there with the others. Errors:

@@ -24,6 +24,7 @@
 #include "agent/worker/end_at_once.h"
 #include "agent/worker/evaluation.h"
 #include "agent/worker/result_files.h"
+#include "agent/worker/subset_choice.h"
 #include "base/check.h"
 #include "cuda/nccl.h"
 #include "cuda/nccl_capabilities.h"
@@ -197,7 +198,8 @@ absl::Status Worker::LoadCheckpoint() {
        .buffers = trainee_.ReadBuffers().size(),
        .optimizer_buffers = engine::StateBuffers(member_->options.optimizer),
        .lamb = std::holds_alternative<engine::LambOptions>(member_->options.optimizer),
-       .train_samples = trainee_.train_samples()});
+       .train_samples = trainee_.train_samples(),
+       .data_samples = trainee_.data_samples()});
   if (absl::IsDataLoss(checkpoint.status())) return Unreadable(checkpoint.status());
   if (!checkpoint.ok()) return checkpoint.status();
   TakeUp(*std::move(checkpoint));
@@ -502,6 +504,23 @@ life::OrFailure<engine::Validation> Worker::StandBetweenEpochs() {
   const absl::Status stood = trainee_.StandBetweenEpochs(*transport_, *engine_);
   if (!stood.ok()) return InGroup(stood);
   return engine::Validation{.loss = std::numeric_limits<double>::quiet_NaN(), .end = Now()};
+}
+
+// With the buffers that all agree on, from which training does not go on.
+life::OrFailure<life::SubsetChoice> Worker::ChooseSubset() {
+  const std::vector<float> own = trainee_.ReadBuffers();
+  if (auto failure = AgreeOnBuffers(static_cast<double>(engine_->samples()))) return *failure;
+  absl::StatusOr<life::SubsetChoice> chosen =
+      worker::ChooseSubset(trainee_, *transport_,
+                           {.subset = member_->options.subset,
+                            .seed = member_->options.seed,
+                            .former = engine_->ledger().subset().number,
+                            .shares = engine_->plan().batch_sizes,
+                            .beside = [this] { agent_.standpoint().CountBatch(); }});
+  trainee_.WriteBuffers(own);
+  if (!chosen.ok()) return InGroup(chosen.status());
+  if (group_.rank == 0) Tell("subset: " + chosen->facts);
+  return *std::move(chosen);
 }
 
 Instant Worker::KeepBest() {

@@ -69,6 +69,7 @@ class Worker : private life::Mail, private life::World {
   std::optional<life::Failure> AgreeOnBuffers(double own_samples) override;
   life::OrFailure<engine::Validation> Validate(const std::function<void()>& beside) override;
   life::OrFailure<engine::Validation> ValidateAtEdge() override;
+  life::OrFailure<life::SubsetChoice> ChooseSubset() override;
   Instant KeepBest() override;
   void OnValidated(const ValidatedMessage& message) override { curves_.AddValidation(message); }
   void TakeBest() override;

@@ -108,6 +108,10 @@ AskedQuestion Ask(const simulator::ClusterModel& cluster, const SimulatedWork& w
                   const v1::JobSpec& spec, const std::string& subject) {
   const absl::StatusOr<job::JobSettings> settings = spec::ParseSpec(spec);
   if (!settings.ok()) return Refused(ErrorLines(settings.status(), subject));
+  if (spec.data().has_subset()) {
+    return Refused(
+        {subject + ": data.subset: a simulation has no samples to choose from; leave it out"});
+  }
   const std::string too_few = TooFewDevices(cluster, *settings);
   if (!too_few.empty()) return Refused({subject + ": " + too_few});
   absl::StatusOr<LearnerSource> learners = LearnerSource::Open(work, spec);

@@ -55,6 +55,10 @@ std::string IdentityText(const v1::Job& job) {
     rows.push_back({"wrong parameters",
                     Printable(TimesText(job.differences()) + ", last " + job.difference_reason())});
   }
+  if (job.selections() > 0) {
+    rows.push_back(
+        {"subset", Printable(TimesText(job.selections()) + ", last " + job.selection())});
+  }
   if (!job.rollback_reason().empty()) {
     const std::string passed = FormatCount(job.rollback_samples()) + " samples passed over";
     rows.push_back({"rolled back", Printable(job.rollback_reason() + "; " +

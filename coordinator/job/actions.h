@@ -39,6 +39,7 @@ using protocol::GroupMessage;
 using protocol::PeersMessage;
 using protocol::ProgramFacts;
 using protocol::ReportMessage;
+using protocol::SelectedMessage;
 using protocol::StandingMessage;
 using protocol::StopMessage;
 using protocol::ToWorker;

@@ -261,6 +261,9 @@ class JobController {
   // ---- Members that held wrong parameters
   void On(std::uint32_t rank, const DifferedMessage& message, Turn turn);
 
+  // ---- The part of the samples that is trained on
+  void On(std::uint32_t rank, const SelectedMessage& message, Turn turn);
+
   // ---- After a restart
   void AwaitReturn(Instant now);
   void ResumeIfAllBack(Turn turn);

@@ -30,6 +30,17 @@ void JobController::On(std::uint32_t rank, const DifferedMessage& message, Turn 
   keeper_.Announce(turn);
 }
 
+// What is trained on from here on. For people: nothing has to be done.
+void JobController::On(std::uint32_t rank, const SelectedMessage& message, Turn turn) {
+  const bool counts = keeper_.tracker() && !keeper_.Secured() && rank == 0;
+  if (!counts || message.generation != record().generation) return;
+  JobRecord& record = keeper_.record();
+  record.selections = message.number;
+  record.selection = "after round " + std::to_string(message.rounds) + " and epoch " +
+                     std::to_string(message.epoch) + ": " + message.facts;
+  keeper_.Announce(turn);
+}
+
 void JobController::LeaveOut(const std::vector<MemberRecord>& members, const std::string& reason,
                              Turn turn) {
   if (!(In<phase::Training>() || In<phase::Regrouping>()) || !Regroups()) return;

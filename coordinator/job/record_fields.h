@@ -267,6 +267,8 @@ void Fields(auto& archive, Of<JobRecord> auto& record) {
   archive("rollback", record.rollback);
   archive("differences", record.differences);
   archive("difference_reason", record.difference_reason);
+  archive("selections", record.selections);
+  archive("selection", record.selection);
   archive("resizes", record.resizes);
   archive("resize_reason", record.resize_reason);
   archive("loaded", record.loaded);

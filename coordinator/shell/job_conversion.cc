@@ -244,6 +244,8 @@ v1::Job ToProto(const job::JobRecord& record) {
   proto.set_regroup_reason(record.regroup_reason);
   proto.set_differences(record.differences);
   proto.set_difference_reason(record.difference_reason);
+  proto.set_selections(record.selections);
+  proto.set_selection(record.selection);
   if (record.rollback) {
     proto.set_rollback_reason(record.rollback->reason);
     proto.set_rollback_samples(record.rollback->skip_samples);

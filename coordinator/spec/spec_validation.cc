@@ -199,8 +199,31 @@ void CheckSource(const v1::JobSpec& spec, FieldChecks& checks) {
   }
 }
 
+// What a weighted subset does not go with, with the reason.
+void CheckCraig(const v1::JobSpec& spec, FieldChecks& checks) {
+  if (spec.adapt().encoding().policy() == v1::ENCODING_POLICY_ONE_BIT) {
+    checks.Add("data.subset.craig",
+               "does not go with adapt.encoding one_bit: a choice changes the gradients under its "
+               "frozen second moment; allowed are other encodings, or data.subset.random");
+  }
+  if (spec.data().subset().craig().proxy() == v1::SUBSET_PROXY_INPUTS &&
+      spec.data().source_case() == v1::Data::kText) {
+    checks.Add("data.subset.craig.proxy",
+               "found inputs, and data.text has bytes; allowed is gradients");
+  }
+}
+
+void CheckSubset(const v1::JobSpec& spec, FieldChecks& checks) {
+  if (!spec.data().has_subset()) return;
+  if (spec.data().subset().kind_case() == v1::Subset::KIND_NOT_SET) {
+    return checks.Missing("data.subset", "give random or craig");
+  }
+  if (spec.data().subset().has_craig()) CheckCraig(spec, checks);
+}
+
 void CheckData(const v1::JobSpec& spec, FieldChecks& checks) {
   const v1::Data& data = spec.data();
+  CheckSubset(spec, checks);
   CheckSource(spec, checks);
   CheckOneInput(spec, checks);
   CheckImages(spec, checks);

@@ -156,6 +156,11 @@ void LogDifference(const job::JobRecord& record) {
               Quoted(record.difference_reason));
 }
 
+void LogSelection(const job::JobRecord& record) {
+  Log()->info("subset chosen job={} generation={} number={} subset={}", record.name,
+              record.generation, record.selections, Quoted(record.selection));
+}
+
 void LogResize(const job::JobRecord& record) {
   Log()->info("job resized job={} generation={} workers={} rounds={} reason={}", record.name,
               record.generation, record.members.size(), record.progress.rounds,

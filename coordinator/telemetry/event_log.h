@@ -30,6 +30,7 @@ void LogRegroup(const job::JobRecord& record);
 
 // Members of a job that held wrong parameters.
 void LogDifference(const job::JobRecord& record);
+void LogSelection(const job::JobRecord& record);
 
 // Workers joined a job's group, or left it, without a stop.
 void LogResize(const job::JobRecord& record);

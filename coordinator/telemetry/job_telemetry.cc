@@ -210,6 +210,8 @@ JobTelemetry::Job& JobTelemetry::Enter(const job::JobRecord& record) {
   job.regroups = record.regroups;
   if (!fresh && record.differences > job.differences) LogDifference(record);
   job.differences = record.differences;
+  if (!fresh && record.selections > job.selections) LogSelection(record);
+  job.selections = record.selections;
   if (!fresh && record.resizes > job.resizes) LogResize(record);
   job.resizes = record.resizes;
   // What a job has from before this process is none of its news.

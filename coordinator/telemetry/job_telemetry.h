@@ -50,6 +50,7 @@ class JobTelemetry {
     std::uint32_t attempts_lost = 0;
     std::uint32_t regroups = 0;
     std::uint32_t differences = 0;
+    std::uint64_t selections = 0;
     std::uint32_t resizes = 0;
     std::vector<WorkerId> workers{};  // by rank; those that sit on devices
     policies::Plan plan{};            // in force, as published last

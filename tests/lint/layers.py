@@ -10,7 +10,7 @@ import sys
 
 ROOT = pathlib.Path(sys.argv[1])
 # Layers that decide: standard library and layers below alone, nothing of clocks, chance, threads or files.
-PURE = {"base", "policies", "protocol", "cuda/ops", "agent/engine", "agent/engine/combine", "agent/engine/samples", "agent/life", "coordinator/job", "coordinator/delivery", "session", "simulator"}
+PURE = {"base", "policies", "protocol", "cuda/ops", "agent/engine", "agent/engine/combine", "agent/engine/samples", "agent/life", "agent/subset", "coordinator/job", "coordinator/delivery", "session", "simulator"}
 PURE_FORBIDDEN = {"random", "filesystem", "fstream", "iostream", "thread", "mutex", "condition_variable", "future",
                   "unordered_map", "unordered_set", "ctime", "semaphore", "atomic"}
 PURE_TOKENS = re.compile(r"_clock::now|\bgetenv\b|\brand\(|\bstd::cout\b|\bstd::cerr\b")

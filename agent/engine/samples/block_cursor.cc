@@ -10,13 +10,15 @@ namespace tactus::engine {
 BlockCursor::BlockCursor(const SampleLedger& ledger, Block block, StepSizes sizes)
     : ledger_(ledger), block_(std::move(block)), size_(SizeOf(block_)), sizes_(sizes) {}
 
-std::vector<std::uint64_t> BlockCursor::Take() {
+std::vector<std::uint64_t> BlockCursor::Take(std::vector<float>* weights) {
   const std::uint64_t first_epoch = epoch();
   const std::uint64_t count = std::min(sizes_.micro_batch, sizes_.step - of_step_);
   std::vector<std::uint64_t> indices;
+  if (weights != nullptr) weights->clear();
   // A batch names one epoch, so it ends where the next one begins.
   while (indices.size() < count && !exhausted() && epoch() == first_epoch) {
     indices.push_back(ledger_.SampleAt(position()));
+    if (weights != nullptr && ledger_.weighted()) weights->push_back(ledger_.WeightAt(position()));
     ++of_step_;
     Pass();
   }

@@ -24,7 +24,8 @@ class BlockCursor {
 
   // The next micro-batch: samples of the step and of one epoch, so fewer at the edge of either;
   // empty where the step or the block is used up.
-  std::vector<std::uint64_t> Take();
+  // weights: becomes how much each counts; empty where all count 1. May be null.
+  std::vector<std::uint64_t> Take(std::vector<float>* weights = nullptr);
 
   // So many samples were used before, in steps that are over. Requires: none was taken.
   void Skip(std::uint64_t count);

@@ -107,7 +107,7 @@ std::string ReasonAgainst(const LedgerState& state, std::uint64_t epoch_size) {
     }
     end = stretch.end;
   }
-  return {};
+  return ReasonAgainst(state.subset, epoch_size);
 }
 
 SampleLedger::SampleLedger(std::uint64_t epoch_size, std::uint64_t seed,
@@ -115,6 +115,7 @@ SampleLedger::SampleLedger(std::uint64_t epoch_size, std::uint64_t seed,
     : epoch_size_(epoch_size),
       seed_(seed),
       end_(LastPosition(epoch_size, epochs_max)),
+      subset_(std::make_shared<const Subset>()),
       order_(epoch_size, seed, 0) {}
 
 std::uint64_t SampleLedger::epoch() const {
@@ -293,7 +294,10 @@ Block SampleLedger::Resume(const std::vector<Block>& blocks, std::size_t member)
 LedgerState SampleLedger::State() const {
   SampleLedger without = *this;
   without.Abandon();
-  return {.epoch_size = epoch_size_, .fresh = without.fresh_, .returned = without.returned_};
+  return {.epoch_size = epoch_size_,
+          .fresh = without.fresh_,
+          .returned = without.returned_,
+          .subset = *subset_};
 }
 
 void SampleLedger::Restore(const LedgerState& state) {
@@ -301,6 +305,12 @@ void SampleLedger::Restore(const LedgerState& state) {
   fresh_ = state.fresh;
   returned_ = state.returned;
   consumed_ = fresh_ - SizeOf(returned_);
+  Choose(state.subset);
+}
+
+void SampleLedger::Choose(Subset subset) {
+  TACTUS_CHECK(ReasonAgainst(subset, epoch_size_).empty());
+  subset_ = std::make_shared<const Subset>(std::move(subset));
 }
 
 void SampleLedger::PassOver(std::uint64_t positions) {
@@ -311,13 +321,23 @@ void SampleLedger::PassOver(std::uint64_t positions) {
   consumed_ += passed;
 }
 
-std::uint64_t SampleLedger::SampleAt(std::uint64_t position) const {
+// In its epoch, in no order.
+std::uint64_t SampleLedger::PlaceOf(std::uint64_t position) const {
   const std::uint64_t epoch = position / epoch_size_;
   if (epoch != order_epoch_) {
     order_ = EpochPermutation(epoch_size_, seed_, epoch);
     order_epoch_ = epoch;
   }
   return order_.At(position % epoch_size_);
+}
+
+std::uint64_t SampleLedger::SampleAt(std::uint64_t position) const {
+  const std::uint64_t place = PlaceOf(position);
+  return subset_->samples.empty() ? place : subset_->samples[place];
+}
+
+float SampleLedger::WeightAt(std::uint64_t position) const {
+  return weighted() ? subset_->weights[PlaceOf(position)] : 1;
 }
 
 // What the members left of their blocks.

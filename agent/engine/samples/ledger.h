@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "agent/engine/samples/permutation.h"
+#include "agent/engine/samples/subset.h"
 
 namespace tactus::engine {
 
@@ -40,6 +41,7 @@ struct LedgerState {
   std::uint64_t epoch_size = 1;     // [samples]
   std::uint64_t fresh = 0;          // no position from here on was ever used
   std::vector<Stretch> returned{};  // unused below `fresh`, in rising order, apart from one another
+  Subset subset{};                  // what positions stand for, where they are not all samples
 
   friend bool operator==(const LedgerState&, const LedgerState&) = default;
 };
@@ -60,6 +62,9 @@ class SampleLedger {
   std::uint64_t epoch_size() const { return epoch_size_; }
   // Epochs of which every position is used.
   std::uint64_t epoch() const;
+  // Epochs that will be over once the oldest outstanding round is applied, if it is used whole and
+  // nothing of an epoch before is free.
+  std::uint64_t EpochBehind() const { return (consumed_ + reserved()) / epoch_size_; }
   // Positions used since the end of the last whole epoch. At most a few beyond epoch_size(), where
   // rounds crossed an edge.
   std::uint64_t consumed() const { return consumed_ - epoch() * epoch_size_; }
@@ -121,8 +126,16 @@ class SampleLedger {
   // nothing is outstanding.
   void PassOver(std::uint64_t positions);
 
-  // The sample at a position, in [0, epoch_size).
+  // From here on positions stand for the samples of this subset, which is as large as an epoch; one
+  // that was never chosen stands for all. Requires: ReasonAgainst(subset, epoch_size()) is empty.
+  void Choose(Subset subset);
+  const Subset& subset() const { return *subset_; }
+
+  // The sample at a position: of the subset, or else in [0, epoch_size).
   std::uint64_t SampleAt(std::uint64_t position) const;
+  // How much that counts; see Subset::weights.
+  bool weighted() const { return !subset_->weights.empty(); }
+  float WeightAt(std::uint64_t position) const;
 
  private:
   struct Shares {
@@ -149,6 +162,7 @@ class SampleLedger {
   static std::vector<Stretch> Unused(const Reservation& reservation,
                                      std::span<const std::uint64_t> counts);
   void Return(const std::vector<Stretch>& stretches);
+  std::uint64_t PlaceOf(std::uint64_t position) const;
 
   std::uint64_t epoch_size_;
   std::uint64_t seed_;
@@ -158,6 +172,7 @@ class SampleLedger {
   std::vector<Stretch> returned_;  // free again, below fresh_, in rising order
   std::deque<Reservation> outstanding_;
   std::shared_ptr<const Shares> shares_;
+  std::shared_ptr<const Subset> subset_;  // never null; copies of a ledger share it
 
   mutable std::uint64_t order_epoch_ = 0;  // of order_
   mutable EpochPermutation order_;

@@ -94,6 +94,7 @@ class Trainee {
     MemberRun done;
     engine.Begin(Tick());
     if (engine.validation_due()) Validate(engine, done);
+    ChooseWhereDue(engine);
     while (std::optional<Batch> batch = engine.NextBatch()) {
       if (run_.vanish && run_.vanish(transport_.rank(), engine.rounds())) break;
       const std::uint64_t plan_version = engine.plan().version;
@@ -111,6 +112,7 @@ class Trainee {
       }
       if (closed) done.trace.push_back(Parameters());
       if (engine.validation_due()) Validate(engine, done);
+      ChooseWhereDue(engine);
       if (run_.keep_edges && transport_.rank() == 0 && engine.at_edge()) {
         done.edges.push_back({.state = engine.State(),
                               .parameters = Read(parameters_.span()),
@@ -131,6 +133,11 @@ class Trainee {
   }
 
  private:
+  void ChooseWhereDue(RoundEngine& engine) {
+    if (!engine.selection_due()) return;
+    engine.TakeSubset(run_.choose(transport_.rank(), engine), Tick());
+  }
+
   void GoOnFrom(const Continued& from, Member& member) const {
     member.Restore(from.state);
     if (from.residuals.empty()) return;
@@ -202,11 +209,28 @@ class Trainee {
   double AddSum(const Batch& batch, std::span<const float> parameters,
                 std::span<float> gradients) const {
     double loss = 0;
-    for (const std::uint64_t index : batch.indices) {
-      loss += run_.task ? run_.task->add_gradient(transport_.rank(), index, parameters, gradients)
-                        : AddGradient(At(index), parameters, segments_, gradients);
+    for (std::size_t i = 0; i < batch.indices.size(); ++i) {
+      if (batch.weights.empty()) {
+        loss += AddOne(batch.indices[i], parameters, gradients);
+      } else {
+        loss += AddWeighted(batch.indices[i], batch.weights[i], parameters, gradients);
+      }
     }
     return loss;
+  }
+
+  double AddOne(std::uint64_t index, std::span<const float> parameters,
+                std::span<float> gradients) const {
+    return run_.task ? run_.task->add_gradient(transport_.rank(), index, parameters, gradients)
+                     : AddGradient(At(index), parameters, segments_, gradients);
+  }
+
+  double AddWeighted(std::uint64_t index, float weight, std::span<const float> parameters,
+                     std::span<float> gradients) const {
+    std::vector<float> one(gradients.size());
+    const double loss = AddOne(index, parameters, one);
+    for (std::size_t i = 0; i < one.size(); ++i) gradients[i] += weight * one[i];
+    return weight * loss;
   }
 
   // As a framework does whose losses are means over a batch: the mean's weight is on the loss.

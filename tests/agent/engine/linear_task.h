@@ -88,6 +88,9 @@ struct GroupRun {
   // The validation loss of the parameters, where a validation is due.
   std::function<double(int rank, const RoundEngine& engine, std::span<const float> parameters)>
       validate{};
+  // The samples that epochs are made of from here on, where they are to be chosen; nothing: those
+  // that were chosen before.
+  std::function<std::optional<Subset>(int rank, const RoundEngine& engine)> choose{};
   // True: this member leaves without a word before its next batch.
   std::function<bool(int rank, std::uint64_t round)> vanish{};
 };

@@ -441,5 +441,45 @@ TEST_F(LifeTest, WhereNobodyWantsThemThereAreNone) {
   EXPECT_THAT(Run(), Not(Contains(StartsWith("copy"))));
 }
 
+// ---- Subsets
+
+class ChoosingLifeTest : public LifeTest {
+ protected:
+  ChoosingLifeTest() {
+    world_.options.train_samples = 4;
+    world_.options.subset = {.kind = engine::SubsetKind::kCraig, .epochs = 1};
+    world_.subsets = {{1, 3, 5, 7}, {0, 2, 4, 6}};
+  }
+};
+
+TEST_F(ChoosingLifeTest, OneIsChosenBeforeTheFirstRoundAndAfterEachEpochButTheLast) {
+  std::vector<std::uint64_t> used;
+  world_.on_compute = [&](const engine::Batch& batch) {
+    used.insert(used.end(), batch.indices.begin(), batch.indices.end());
+  };
+
+  const std::vector<std::string> done = Run();
+
+  EXPECT_EQ(std::ranges::count(done, "choose"), 2);
+  EXPECT_EQ(done[0], "choose");
+  EXPECT_EQ(done[1], "says selected 1 after 0: as the test says");
+  EXPECT_THAT(done, Contains("says selected 2 after 1: as the test says"));
+  std::sort(used.begin(), used.begin() + 4);
+  std::sort(used.begin() + 4, used.end());
+  EXPECT_THAT(used, ElementsAre(1, 3, 5, 7, 0, 2, 4, 6));
+}
+
+TEST_F(ChoosingLifeTest, AnyOtherRankSaysNothingOfIt) {
+  world_.mail = {world_.Group(1), world_.Peers()};
+
+  EXPECT_THAT(Run(), AllOf(Contains("choose"), Not(Contains(StartsWith("says selected")))));
+}
+
+TEST_F(ChoosingLifeTest, WhereThereIsNoneTheJobFails) {
+  world_.choosing = Failure{.field = "data.subset.craig", .message = "it cannot be"};
+
+  EXPECT_EQ(Run().back(), "says failed data.subset.craig: it cannot be");
+}
+
 }  // namespace
 }  // namespace tactus::life

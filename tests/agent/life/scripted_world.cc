@@ -41,6 +41,10 @@ struct Words {
     for (const std::uint32_t rank : said.wrong) text += " " + std::to_string(rank);
     return text;
   }
+  std::string operator()(const protocol::SelectedMessage& said) const {
+    return "selected " + std::to_string(said.number) + " after " + std::to_string(said.rounds) +
+           ": " + said.facts;
+  }
   std::string operator()(const protocol::CheckpointedMessage& said) const {
     return "checkpoint " + said.file;
   }
@@ -220,6 +224,17 @@ void ScriptedWorld::OnReported(const policies::Report& report) {
 std::optional<Failure> ScriptedWorld::AgreeOnBuffers(double own_samples) {
   log.push_back("agree over " + std::to_string(static_cast<int>(own_samples)));
   return agreeing;
+}
+
+OrFailure<SubsetChoice> ScriptedWorld::ChooseSubset() {
+  log.emplace_back("choose");
+  if (choosing) return *choosing;
+  SubsetChoice choice{.end = Tick(), .facts = "as the test says"};
+  if (subsets.empty()) return choice;
+  choice.subset = engine::Subset{.number = engine_->ledger().subset().number + 1,
+                                 .samples = std::move(subsets.front())};
+  subsets.pop_front();
+  return choice;
 }
 
 double ScriptedWorld::NextLoss() {

@@ -49,6 +49,9 @@ class ScriptedWorld : public Mail, public World {
   // What validations find, in their order, and then again the last one.
   std::deque<double> validation_losses = {0.5};
   bool keeps_best = false;
+  // What is chosen of the samples, in its order; nothing: what was chosen before stays.
+  std::deque<std::vector<std::uint64_t>> subsets{};
+  std::optional<Failure> choosing{};
   Disk disk = Disk::kQuick;
   bool asked_to_end = false;
   std::vector<int> gone{};  // whose connections the group's transport finds closed
@@ -81,6 +84,7 @@ class ScriptedWorld : public Mail, public World {
   std::optional<Failure> AgreeOnBuffers(double own_samples) override;
   OrFailure<engine::Validation> Validate(const std::function<void()>& beside) override;
   OrFailure<engine::Validation> ValidateAtEdge() override;
+  OrFailure<SubsetChoice> ChooseSubset() override;
   Instant KeepBest() override {
     log.emplace_back("keep best");
     return Tick();

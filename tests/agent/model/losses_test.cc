@@ -166,5 +166,103 @@ TEST_F(LossesTest, ModuleThatFailsIsRefusedWithTheReason) {
                                   "targets float32 [3, 2]: "));
 }
 
+// ---- Weighted samples, and what tells them apart
+
+Examples Classes(std::span<const float> logits, std::span<const std::int64_t> classes,
+                 std::vector<std::int64_t> shape) {
+  Examples examples = Of(logits, logits, std::move(shape));
+  examples.target_spec = {data::ElementType::kInt64, {}};
+  examples.targets = std::as_bytes(classes);
+  return examples;
+}
+
+// Section 8h, vector 2, of the specification of subsets.
+TEST_F(LossesTest, ProxiesOfCrossEntropyAreSoftmaxLessTarget) {
+  BoundModel bound({.torchscript = path_});
+  const std::vector<float> logits = {2, 0, 0, 1, 1, 0};
+  const std::vector<std::int64_t> classes = {0, 0};
+
+  const absl::StatusOr<GradientProxies> proxies =
+      bound.model->Proxies(Classes(logits, classes, {3}));
+
+  ASSERT_TRUE(proxies.ok()) << proxies.status();
+  EXPECT_EQ(proxies->width, 3U);
+  EXPECT_EQ(proxies->class_count, 3U);
+  EXPECT_THAT(proxies->classes, testing::ElementsAre(0, 0));
+  const std::vector<float> expected = {-.213014F, .106507F, .106507F,
+                                       -.577681F, .422319F, .155362F};
+  EXPECT_THAT(proxies->values, testing::Pointwise(testing::FloatNear(1e-6F), expected));
+}
+
+TEST_F(LossesTest, ProxiesOfOtherLossesAreTheirGradientsInOneClass) {
+  BoundModel bound({.torchscript = path_, .loss = "mse"});
+
+  const absl::StatusOr<GradientProxies> proxies = bound.model->Proxies(Of(inputs_, targets_, {2}));
+
+  ASSERT_TRUE(proxies.ok()) << proxies.status();
+  EXPECT_EQ(proxies->class_count, 1U);
+  EXPECT_THAT(proxies->values, testing::ElementsAre(0, 0, 0, 0, 0, 6));
+}
+
+TEST_F(LossesTest, ProxiesChangeNothing) {
+  BoundModel bound({.torchscript = path_, .loss = "mse"});
+  const double before = bound.Step(Of(inputs_, targets_, {2}));
+  const std::vector<float> gradients = bound.Gradients();
+
+  ASSERT_TRUE(bound.model->Proxies(Of(inputs_, targets_, {2})).ok());
+
+  EXPECT_EQ(bound.Gradients(), gradients);
+  bound.ClearGradients();
+  EXPECT_EQ(bound.Step(Of(inputs_, targets_, {2})), before);
+  EXPECT_EQ(bound.Gradients(), gradients);
+}
+
+// The sum of weight times loss, and its gradient.
+TEST_F(LossesTest, WeightsMultiplyLossesAndGradients) {
+  const std::string per_sample =
+      "def forward(self, output, target):\n"
+      "    return torch.mean(torch.pow(output - target, 2), [1])\n";
+  BoundModel mse({.torchscript = path_, .loss = "mse"});
+  BoundModel module = WithLoss(per_sample);
+  const std::vector<float> weights = {0.5F, 2, 0.25F};
+  Examples examples = Of(inputs_, targets_, {2});
+  const std::vector<float> others = {0, 0, 0, 0, 0, 0};
+  examples.targets = std::as_bytes(std::span(others));
+  examples.weights = weights;
+
+  // Losses are (1 + 4) / 2, (9 + 16) / 2, (25 + 36) / 2; gradients by w twice that.
+  const double expected = 0.5 * 2.5 + 2 * 12.5 + 0.25 * 30.5;
+  EXPECT_DOUBLE_EQ(mse.Step(examples), expected);
+  EXPECT_FLOAT_EQ(mse.Gradients()[0], static_cast<float>(2 * expected));
+  EXPECT_DOUBLE_EQ(module.Step(examples), expected);
+  EXPECT_FLOAT_EQ(module.Gradients()[0], static_cast<float>(2 * expected));
+}
+
+TEST_F(LossesTest, CrossEntropyIsWeightedToo) {
+  BoundModel bound({.torchscript = path_});
+  const std::vector<std::int64_t> classes = {1, 0, 1};
+  Examples examples = Classes(inputs_, classes, {2});
+  const std::vector<float> weights = {2, 0.5F, 0.5F};
+  examples.weights = weights;
+
+  const double right = std::log(1 + std::exp(-1.0));
+  EXPECT_NEAR(bound.Step(examples), 2 * right + 0.5 * (right + 1) + 0.5 * right, 1e-5);
+}
+
+TEST_F(LossesTest, AModuleThatGivesAMeanCannotBeWeighted) {
+  BoundModel bound = WithLoss(
+      "def forward(self, output, target):\n"
+      "    return torch.mean(torch.pow(output - target, 2))\n");
+  Examples examples = Of(inputs_, targets_, {2});
+  const std::vector<float> weights = {1, 1, 1};
+  examples.weights = weights;
+
+  const absl::Status status = bound.model->TryOut(examples);
+
+  EXPECT_THAT(std::string(status.message()),
+              testing::AllOf(testing::StartsWith("model.loss: the module gives one number"),
+                             testing::HasSubstr("[3], one a sample")));
+}
+
 }  // namespace
 }  // namespace tactus::model

@@ -50,6 +50,15 @@ class CheckpointFileTest : public testing::Test {
     return flat;
   }
 
+  static engine::Subset HundredOf() {
+    engine::Subset subset{.number = 3, .epoch = 2};
+    for (std::uint64_t i = 0; i < 100; ++i) {
+      subset.samples.push_back((std::uint64_t{1} << 40) + 3 * i);
+      subset.weights.push_back(0.1F + 0.018F * static_cast<float>(i));
+    }
+    return subset;
+  }
+
   // Numbers that text must carry to the last bit.
   Checkpoint MakeCheckpoint() {
     return {.state = {.rounds = (std::uint64_t{1} << 60) + 1,
@@ -69,7 +78,10 @@ class CheckpointFileTest : public testing::Test {
                                                    .count = 3,
                                                    .weights = 0.488},
                                        .estimated = true}},
-                      .ledger = {.epoch_size = 100, .fresh = 250, .returned = {{3, 7}, {11, 12}}},
+                      .ledger = {.epoch_size = 100,
+                                 .fresh = 250,
+                                 .returned = {{3, 7}, {11, 12}},
+                                 .subset = HundredOf()},
                       .validation = {.count = 7,
                                      .last = {.rounds = 90,
                                               .epochs = 2,
@@ -329,6 +341,16 @@ TEST_F(CheckpointFileTest, AFileWithAByteChangedIsRefusedOrSaysTheSame) {
   }
   // The library's own "format", and no more.
   EXPECT_LT(taken, 40u);
+}
+
+// Samples that are not there would be read.
+TEST_F(CheckpointFileTest, ASubsetOfOtherDataIsRefused) {
+  Write();
+  CheckpointFit fit = Fit();
+  fit.data_samples = 1000;
+
+  EXPECT_THAT(Refusal(fit),
+              HasSubstr("its subset has the sample 1099511628073, the data has 1000"));
 }
 
 TEST_F(CheckpointFileTest, AnotherJobsCheckpointIsRefusedWithWhatDiffers) {

@@ -74,5 +74,25 @@ TEST_F(JobDifferencesTest, WhatIsOfAnotherGroupOrNoMemberIsPassedOver) {
   EXPECT_THAT(record().difference_reason, IsEmpty());
 }
 
+// ---- The part of the samples that is trained on
+
+TEST_F(JobDifferencesTest, WhatTheFirstMemberSaysWasChosenIsOnRecord) {
+  const auto say = [&](std::uint64_t worker, std::uint64_t generation, std::uint64_t number) {
+    rig_.Step(Said(worker, SelectedMessage{.generation = generation,
+                                           .rounds = 40,
+                                           .epoch = 5,
+                                           .number = number,
+                                           .facts = "15 of 50 samples"}));
+  };
+
+  say(2, 1, 1);
+  say(1, 7, 1);
+  EXPECT_EQ(record().selections, 0u);
+  say(1, 1, 2);
+
+  EXPECT_EQ(record().selections, 2u);
+  EXPECT_EQ(record().selection, "after round 40 and epoch 5: 15 of 50 samples");
+}
+
 }  // namespace
 }  // namespace tactus::job

@@ -138,6 +138,10 @@ std::string Say(const DifferedMessage& message) {
   return "differed after " + std::to_string(message.rounds) + ": " + List(message.wrong) +
          (message.majority ? "" : ", no majority");
 }
+std::string Say(const SelectedMessage& message) {
+  return "selected " + std::to_string(message.number) + " after " + std::to_string(message.rounds) +
+         ": " + message.facts;
+}
 std::string Say(const StandingMessage& message) {
   return "stands after " + std::to_string(message.batches) + " batches" +
          (message.waits ? " and waits for " + List(message.awaits) : "") +

@@ -201,6 +201,29 @@ const Rule kDataRules[] = {
        s.mutable_data()->mutable_images()->set_crop(1025);
      },
      "data.images.crop", "0 to 1024"},
+    {"SubsetOfNothing", [](auto& s) { s.mutable_data()->mutable_subset(); }, "data.subset",
+     "give random or craig"},
+    {"SubsetTooLarge",
+     [](auto& s) { s.mutable_data()->mutable_subset()->mutable_craig()->set_fraction(1.5); },
+     "data.subset.craig.fraction", "found 1.5, allowed is above 0 to 1"},
+    {"SubsetOfNoSamples",
+     [](auto& s) { s.mutable_data()->mutable_subset()->mutable_random()->set_fraction(0); },
+     "data.subset.random.fraction", "found 0, allowed is above 0 to 1"},
+    {"SubsetNever",
+     [](auto& s) { s.mutable_data()->mutable_subset()->mutable_craig()->set_epochs(0); },
+     "data.subset.craig.epochs", "1 to 4294967295"},
+    {"CraigOfSigns",
+     [](auto& s) {
+       s.mutable_data()->mutable_subset()->mutable_craig();
+       s.mutable_optimizer()->mutable_lamb();
+       s.mutable_adapt()->mutable_encoding()->set_policy(v1::ENCODING_POLICY_ONE_BIT);
+     },
+     "data.subset.craig", "does not go with adapt.encoding one_bit"},
+    {"InputsOfText",
+     [](auto& s) {
+       s.mutable_data()->mutable_subset()->mutable_craig()->set_proxy(v1::SUBSET_PROXY_INPUTS);
+     },
+     "data.subset.craig.proxy", "found inputs, and data.text has bytes"},
     {"FractionNegative", [](auto& s) { s.mutable_data()->set_validation_fraction(-0.1); },
      "data.validation_fraction", "found -0.1, allowed is 0 to 0.9"},
     {"FractionTooLarge", [](auto& s) { s.mutable_data()->set_validation_fraction(0.95); },

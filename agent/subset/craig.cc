@@ -1,0 +1,466 @@
+#include "agent/subset/craig.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+#include <span>
+#include <utility>
+
+#include "agent/engine/samples/permutation.h"
+#include "agent/subset/facility_location.h"
+#include "agent/subset/quotas.h"
+#include "base/check.h"
+#include "base/rng.h"
+
+namespace tactus::subset {
+namespace {
+
+using collective::Completion;
+using collective::Progress;
+
+// Of a sum of expected gains, what drawing samples may cost.
+constexpr double kDelta = 0.1;
+// Of the samples without a proxy: above it something is wrong with the parameters.
+constexpr double kExcludedMax = 0.01;
+constexpr std::uint64_t kCountMax = 1u << 24;  // float32 counts as far
+
+// A pick on its way: its sample in two halves, what it stands for, and its proxy where one member
+// is to pick among all.
+constexpr std::size_t kPickWords = 3;
+
+// A class as all members know it.
+struct Class {
+  std::vector<std::uint64_t> sizes{};  // by member
+  std::uint64_t size = 0;              // of all
+  std::uint64_t quota = 0;
+  // By member, of each of its pieces: how many are picked there.
+  std::vector<std::vector<std::uint64_t>> picks{};
+  std::uint64_t picked = 0;  // in all pieces
+  bool again = false;        // more than the quota: one member picks among them
+
+  std::uint64_t picked_by(std::size_t member) const {
+    return std::accumulate(picks[member].begin(), picks[member].end(), std::uint64_t{0});
+  }
+};
+
+struct Pick {
+  std::uint64_t sample = 0;
+  std::uint64_t weight = 0;
+  std::vector<float> proxy{};  // where it is needed
+};
+
+class Selection {
+ public:
+  Selection(const Proxies& own, const SelectionOptions& options, collective::Transport& transport)
+      : own_(own),
+        options_(options),
+        transport_(transport),
+        member_(static_cast<std::size_t>(transport.rank())),
+        members_(static_cast<std::size_t>(transport.size())),
+        of_class_(own.class_count) {
+    for (std::size_t i = 0; i < own.samples.size(); ++i) of_class_[own.classes[i]].push_back(i);
+  }
+
+  Selected Run() {
+    if (Count() && Plan() && PickOwn() && Gather() && PickAgain() && Assign()) Make();
+    return std::move(selected_);
+  }
+
+ private:
+  // Whether it went through; else the group is lost.
+  bool Wait(const Completion& completion) {
+    if (completion.progress == Progress::kDone) return true;
+    selected_.lost = completion.reason;
+    return false;
+  }
+  bool Sum(std::span<float> values) { return Wait(transport_.StartAllReduceSum(values)->Wait()); }
+
+  bool Wrong(std::string reason) {
+    selected_.wrong = std::move(reason);
+    return false;
+  }
+
+  // How many of each class each member has.
+  bool Count() {
+    const std::size_t row = own_.class_count + 2;
+    std::vector<float> table(members_ * row);
+    float* const mine = table.data() + member_ * row;
+    for (std::size_t c = 0; c < own_.class_count; ++c) {
+      TACTUS_CHECK(of_class_[c].size() < kCountMax);
+      mine[c] = static_cast<float>(of_class_[c].size());
+    }
+    mine[row - 2] = static_cast<float>(own_.excluded);
+    double norm = 0;
+    for (std::size_t i = 0; i < own_.samples.size(); ++i) norm += NormOf(i);
+    mine[row - 1] = static_cast<float>(norm);
+    if (!Sum(table)) return false;
+    classes_.resize(own_.class_count);
+    SelectionFacts& facts = selected_.facts;
+    for (std::size_t member = 0; member < members_; ++member) {
+      const float* const one = table.data() + member * row;
+      for (std::size_t c = 0; c < own_.class_count; ++c) {
+        classes_[c].sizes.push_back(static_cast<std::uint64_t>(one[c]));
+        classes_[c].size += classes_[c].sizes.back();
+      }
+      facts.excluded += static_cast<std::uint64_t>(one[row - 2]);
+      facts.norm += one[row - 1];
+    }
+    return true;
+  }
+
+  double NormOf(std::size_t i) const {
+    double sum = 0;
+    for (std::size_t k = 0; k < own_.width; ++k) {
+      const double value = own_.values[i * own_.width + k];
+      sum += value * value;
+    }
+    return std::sqrt(sum);
+  }
+
+  // What follows from the counts alone.
+  bool Plan() {
+    SelectionFacts& facts = selected_.facts;
+    facts.of = options_.samples;
+    for (const Class& one : classes_) facts.class_sizes.push_back(one.size);
+    const std::uint64_t known =
+        std::accumulate(facts.class_sizes.begin(), facts.class_sizes.end(), std::uint64_t{0});
+    facts.norm /= std::max(1.0, static_cast<double>(known));
+    const double most = kExcludedMax * static_cast<double>(options_.samples);
+    if (static_cast<double>(facts.excluded) > most || known < options_.size) {
+      facts.kept = true;
+      return false;
+    }
+    const auto classes = static_cast<std::uint64_t>(
+        std::ranges::count_if(facts.class_sizes, [](std::uint64_t size) { return size > 0; }));
+    if (options_.size < classes) {
+      return Wrong("gives " + std::to_string(options_.size) + " samples for " +
+                   std::to_string(classes) + " classes; allowed is one of each, or more");
+    }
+    facts.class_quotas = Quotas(facts.class_sizes, options_.size);
+    for (std::size_t c = 0; c < classes_.size(); ++c) {
+      classes_[c].quota = facts.class_quotas[c];
+      PlanPicks(classes_[c]);
+    }
+    return true;
+  }
+
+  // Each piece picks as many as the class is to have, and one member among those; but where that
+  // would be too many for one, each piece picks its share, and that is it.
+  static void PlanPicks(Class& one) {
+    std::vector<std::uint64_t> pieces;
+    std::uint64_t all = 0;
+    for (const std::uint64_t size : one.sizes) {
+      const std::uint64_t count = (size + kPieceMax - 1) / kPieceMax;
+      for (std::uint64_t piece = 0; piece < count; ++piece) {
+        pieces.push_back(SizeOfPiece(size, piece, count));
+        all += std::min(one.quota, pieces.back());
+      }
+    }
+    const bool shares = all > kPieceMax && pieces.size() <= one.quota;
+    std::vector<std::uint64_t> quotas = shares ? Quotas(pieces, one.quota) : pieces;
+    if (!shares) {
+      for (std::uint64_t& quota : quotas) quota = std::min(quota, one.quota);
+    }
+    one.picked = std::accumulate(quotas.begin(), quotas.end(), std::uint64_t{0});
+    one.again = one.picked > one.quota;
+    auto next = quotas.begin();
+    for (const std::uint64_t size : one.sizes) {
+      const auto count = static_cast<std::ptrdiff_t>((size + kPieceMax - 1) / kPieceMax);
+      one.picks.emplace_back(next, next + count);
+      next += count;
+    }
+  }
+
+  // Piece p of k has the samples p, p + k, ... of a member's.
+  static std::uint64_t SizeOfPiece(std::uint64_t size, std::uint64_t piece, std::uint64_t pieces) {
+    return (size - piece + pieces - 1) / pieces;
+  }
+
+  std::uint64_t SeedOf(std::size_t c) const {
+    return Rng(options_.seed).Fork("craig").Next() ^ Mix64((options_.number << 20) + c);
+  }
+
+  static std::size_t SampleFor(std::size_t points, std::size_t budget) {
+    return points > kExactMax ? SampleOf(points, budget, kDelta) : 0;
+  }
+
+  bool PickOwn() {
+    for (std::size_t c = 0; c < classes_.size(); ++c) {
+      const std::vector<std::uint64_t>& quotas = classes_[c].picks[member_];
+      for (std::size_t piece = 0; piece < quotas.size(); ++piece) {
+        std::vector<std::size_t> of_piece;
+        for (std::size_t i = piece; i < of_class_[c].size(); i += quotas.size()) {
+          of_piece.push_back(of_class_[c][i]);
+        }
+        PickIn(c, of_piece, quotas[piece]);
+      }
+    }
+    return true;
+  }
+
+  void PickIn(std::size_t c, const std::vector<std::size_t>& of_piece, std::uint64_t budget) {
+    if (budget == of_piece.size()) {
+      for (const std::size_t i : of_piece) own_picks_.push_back(PickOf(c, i, 1));
+      return;
+    }
+    std::vector<float> values;
+    for (const std::size_t i : of_piece) Append(values, ProxyOf(i));
+    const Points points{.values = values, .width = own_.width};
+    const Picked picked = PickGreedily(
+        points, {.budget = static_cast<std::size_t>(budget),
+                 .seed = SeedOf(c),
+                 .sample = SampleFor(points.size(), static_cast<std::size_t>(budget))});
+    for (std::size_t k = 0; k < picked.points.size(); ++k) {
+      own_picks_.push_back(PickOf(c, of_piece[picked.points[k]], picked.weights[k]));
+    }
+    if (!classes_[c].again) own_error_ += picked.error;
+  }
+
+  std::span<const float> ProxyOf(std::size_t i) const {
+    return std::span(own_.values).subspan(i * own_.width, own_.width);
+  }
+  static void Append(std::vector<float>& values, std::span<const float> row) {
+    values.insert(values.end(), row.begin(), row.end());
+  }
+  Pick PickOf(std::size_t c, std::size_t i, std::uint64_t weight) const {
+    Pick pick{.sample = own_.samples[i], .weight = weight};
+    if (classes_[c].again) pick.proxy.assign(ProxyOf(i).begin(), ProxyOf(i).end());
+    return pick;
+  }
+
+  std::size_t WordsOf(const Class& one) const { return kPickWords + (one.again ? own_.width : 0); }
+
+  // All members' picks come to all, class by class.
+  bool Gather() {
+    picks_.resize(classes_.size());
+    for (std::size_t member = 0; member < members_; ++member) {
+      std::size_t words = 0;
+      for (const Class& one : classes_) words += one.picked_by(member) * WordsOf(one);
+      if (words == 0) continue;
+      std::vector<float> numbers;
+      if (member == member_) numbers = NumbersOf();
+      numbers.resize(words);
+      const Completion told = transport_.StartBroadcast(numbers, static_cast<int>(member))->Wait();
+      if (!Wait(told)) return false;
+      TakeNumbers(member, numbers);
+    }
+    for (std::vector<Pick>& picks : picks_) std::ranges::sort(picks, {}, &Pick::sample);
+    return true;
+  }
+
+  std::vector<float> NumbersOf() const {
+    std::vector<float> numbers;
+    for (const Pick& pick : own_picks_) {
+      numbers.push_back(static_cast<float>(pick.sample >> 24));
+      numbers.push_back(static_cast<float>(pick.sample & 0xffffff));
+      numbers.push_back(static_cast<float>(pick.weight));
+      Append(numbers, pick.proxy);
+    }
+    return numbers;
+  }
+
+  void TakeNumbers(std::size_t member, std::span<const float> numbers) {
+    for (std::size_t c = 0; c < classes_.size(); ++c) {
+      const std::size_t words = WordsOf(classes_[c]);
+      for (std::uint64_t i = 0; i < classes_[c].picked_by(member); ++i) {
+        const std::span<const float> one = numbers.first(words);
+        const std::span<const float> proxy = one.subspan(kPickWords);
+        picks_[c].push_back({.sample = (static_cast<std::uint64_t>(one[0]) << 24) +
+                                       static_cast<std::uint64_t>(one[1]),
+                             .weight = static_cast<std::uint64_t>(one[2]),
+                             .proxy = {proxy.begin(), proxy.end()}});
+        numbers = numbers.subspan(words);
+      }
+    }
+  }
+
+  // Each class by one member, whose answer all take: two processors need not find the same bits.
+  bool PickAgain() {
+    std::vector<float> places;  // from 1, in the order of picking, by class and sample; 0: not
+    for (std::size_t c = 0; c < classes_.size(); ++c) {
+      if (!classes_[c].again) continue;
+      const std::size_t begin = places.size();
+      places.resize(begin + picks_[c].size());
+      if (c % members_ != member_) continue;
+      std::vector<float> values;
+      std::vector<std::uint64_t> weights;
+      for (const Pick& pick : picks_[c]) {
+        Append(values, pick.proxy);
+        weights.push_back(pick.weight);
+      }
+      const auto quota = static_cast<std::size_t>(classes_[c].quota);
+      const Picked picked = PickGreedily({.values = values, .width = own_.width},
+                                         {.budget = quota,
+                                          .weights = weights,
+                                          .seed = SeedOf(c),
+                                          .sample = SampleFor(weights.size(), quota)});
+      for (std::size_t k = 0; k < picked.points.size(); ++k) {
+        places[begin + picked.points[k]] = static_cast<float>(k + 1);
+      }
+    }
+    if (!places.empty() && !Sum(places)) return false;
+    std::span<const float> rest = places;
+    for (std::size_t c = 0; c < classes_.size(); ++c) {
+      if (!classes_[c].again) continue;
+      std::vector<Pick> chosen(static_cast<std::size_t>(classes_[c].quota));
+      for (std::size_t i = 0; i < picks_[c].size(); ++i) {
+        if (rest[i] > 0) chosen.at(static_cast<std::size_t>(rest[i]) - 1) = picks_[c][i];
+      }
+      rest = rest.subspan(picks_[c].size());
+      picks_[c] = std::move(chosen);
+    }
+    return true;
+  }
+
+  // What each stands for: every sample of its class counts for the nearest, a picked one for
+  // itself.
+  bool Assign() {
+    std::vector<float> counts;
+    double error = own_error_;
+    for (std::size_t c = 0; c < classes_.size(); ++c) {
+      if (!classes_[c].again) continue;
+      const std::size_t begin = counts.size();
+      counts.resize(begin + picks_[c].size());
+      AssignClass(c, std::span(counts).subspan(begin), error);
+    }
+    counts.push_back(static_cast<float>(error));
+    if (!Sum(counts)) return false;
+    std::size_t next = 0;
+    for (std::size_t c = 0; c < classes_.size(); ++c) {
+      if (!classes_[c].again) continue;
+      for (Pick& pick : picks_[c]) pick.weight = static_cast<std::uint64_t>(counts[next++]);
+    }
+    selected_.facts.error = counts.back();
+    return true;
+  }
+
+  void AssignClass(std::size_t c, std::span<float> counts, double& error) const {
+    const std::vector<Pick>& picks = picks_[c];
+    for (const std::size_t i : of_class_[c]) {
+      std::size_t owner = 0;
+      float nearest = 0;
+      for (std::size_t k = 0; k < picks.size(); ++k) {
+        if (picks[k].sample == own_.samples[i]) {
+          owner = k;
+          nearest = 0;
+          break;
+        }
+        const float distance = Distance(ProxyOf(i), picks[k].proxy);
+        if (k == 0 || distance < nearest) owner = k, nearest = distance;
+      }
+      counts[owner] += 1;
+      error += nearest;
+    }
+  }
+
+  void Make() {
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> all;
+    std::uint64_t total = 0;
+    for (const std::vector<Pick>& picks : picks_) {
+      for (const Pick& pick : picks) {
+        all.emplace_back(pick.sample, pick.weight);
+        total += pick.weight;
+      }
+    }
+    std::ranges::sort(all);
+    engine::Subset& subset = selected_.subset.emplace(engine::Subset{.number = options_.number});
+    SelectionFacts& facts = selected_.facts;
+    bool alike = true;
+    facts.weight_max = 0;
+    const double scale = static_cast<double>(all.size()) / static_cast<double>(total);
+    for (const auto& [sample, weight] : all) {
+      subset.samples.push_back(sample);
+      subset.weights.push_back(static_cast<float>(static_cast<double>(weight) * scale));
+      facts.weight_max = std::max<double>(facts.weight_max, subset.weights.back());
+      alike = alike && subset.weights.back() == 1;
+    }
+    if (alike) subset.weights.clear();
+    facts.samples = all.size();
+    facts.error /= static_cast<double>(total);
+  }
+
+  const Proxies& own_;
+  const SelectionOptions& options_;
+  collective::Transport& transport_;
+  const std::size_t member_;
+  const std::size_t members_;
+  std::vector<std::vector<std::size_t>> of_class_;  // of this member's samples, by class
+  std::vector<Class> classes_;
+  std::vector<Pick> own_picks_;           // class by class
+  std::vector<std::vector<Pick>> picks_;  // by class, of all members
+  double own_error_ = 0;                  // of classes that are picked once
+  Selected selected_;
+};
+
+std::string Number(double value) {
+  std::array<char, 32> text{};
+  static_cast<void>(std::snprintf(text.data(), text.size(), "%.3g", value));
+  return text.data();
+}
+
+// "30 % of each of 10 classes", or what the least and the most of a class are.
+std::string SharesText(const SelectionFacts& facts) {
+  double least = 1;
+  double most = 0;
+  std::size_t classes = 0;
+  for (std::size_t c = 0; c < facts.class_quotas.size(); ++c) {
+    if (facts.class_sizes[c] == 0) continue;
+    const double share =
+        static_cast<double>(facts.class_quotas[c]) / static_cast<double>(facts.class_sizes[c]);
+    least = std::min(least, share);
+    most = std::max(most, share);
+    ++classes;
+  }
+  const std::string low = Number(100 * least);
+  const std::string high = Number(100 * most);
+  if (classes == 1) return low + " % of them";
+  const std::string share = low == high ? low : low + " to " + high;
+  return share + " % of each of " + std::to_string(classes) + " classes";
+}
+
+}  // namespace
+
+std::vector<std::uint64_t> PartOf(const SelectionOptions& options, std::size_t member,
+                                  std::size_t members) {
+  std::vector<std::uint64_t> shares(options.shares.begin(), options.shares.end());
+  std::uint64_t all = std::accumulate(shares.begin(), shares.end(), std::uint64_t{0});
+  if (shares.size() != members || all == 0) {
+    shares.assign(members, 1);
+    all = members;
+  }
+  const auto edge = [&](std::size_t count) {
+    const std::uint64_t before = std::accumulate(
+        shares.begin(), shares.begin() + static_cast<std::ptrdiff_t>(count), std::uint64_t{0});
+    return static_cast<std::uint64_t>(static_cast<unsigned __int128>(options.samples) * before /
+                                      all);
+  };
+  const engine::EpochPermutation order(
+      options.samples, Rng(options.seed).Fork("craig parts").Next(), options.number);
+  std::vector<std::uint64_t> part;
+  for (std::uint64_t at = edge(member); at < edge(member + 1); ++at) part.push_back(order.At(at));
+  std::ranges::sort(part);
+  return part;
+}
+
+Selected SelectCraig(const Proxies& own, const SelectionOptions& options,
+                     collective::Transport& transport) {
+  return Selection(own, options, transport).Run();
+}
+
+std::string Describe(const SelectionFacts& facts) {
+  const std::string excluded =
+      facts.excluded > 0 ? std::to_string(facts.excluded) + " without a finite gradient" : "";
+  if (facts.kept) return "what was chosen before stays: " + excluded;
+  std::string text =
+      std::to_string(facts.samples) + " of " + std::to_string(facts.of) + " samples, " +
+      SharesText(facts) + ", weights up to " + Number(facts.weight_max) + ", error " +
+      Number(facts.error) + " of " + Number(facts.norm) + ", in " +
+      Number(facts.proxy_seconds + facts.greedy_seconds) + " s (gradients " +
+      Number(facts.proxy_seconds) + " s, choice " + Number(facts.greedy_seconds) + " s)";
+  return excluded.empty() ? text : text + "; " + excluded;
+}
+
+}  // namespace tactus::subset

@@ -1,0 +1,221 @@
+// Models that are computed together, against each by itself.
+
+#include "agent/model/fused_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/script.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "agent/model/fused_ops.h"
+#include "tests/agent/model/model_support.h"
+
+namespace tactus::model {
+namespace {
+
+using testing::ElementsAre;
+using testing::FloatNear;
+using testing::HasSubstr;
+using testing::Pointwise;
+
+at::Tensor Floats(std::vector<float> values, std::vector<std::int64_t> shape) {
+  return torch::tensor(values).reshape(shape);
+}
+std::vector<float> ToVector(const at::Tensor& tensor) {
+  const at::Tensor flat = tensor.detach().contiguous();
+  return {flat.data_ptr<float>(), flat.data_ptr<float>() + flat.numel()};
+}
+
+// Section 6h, vector 1.
+TEST(FusedPaperTest, LinearLossesGradientsAndSteps) {
+  const at::Tensor x = Floats({1, 2, 0, 1}, {1, 2, 2}).expand({2, -1, -1});
+  const at::Tensor weight = Floats({1, 0, 0, 1, 2, -1, 1, 1}, {2, 2, 2}).requires_grad_(true);
+  const at::Tensor bias = Floats({.5F, -.5F, 0, 1}, {2, 2});
+
+  const at::Tensor out = FusedLinear(x, weight, bias);
+  const at::Tensor losses = out.pow(2).flatten(1).mean(1);
+  losses.sum().backward();
+
+  EXPECT_THAT(ToVector(out), ElementsAre(1.5, 1.5, .5, .5, 0, 4, -1, 2));
+  EXPECT_THAT(ToVector(losses), ElementsAre(1.25, 5.25));
+  EXPECT_EQ(losses.sum().item<float>(), 6.5F);
+  EXPECT_THAT(ToVector(weight.grad()), ElementsAre(.75, 1.75, .75, 1.75, 0, -.5, 2, 5));
+  const at::Tensor rates = Floats({.1F, .01F}, {2, 1, 1});
+  const std::vector<float> stepped = {.925F, -.175F, -.075F, .825F, 2, -.995F, .98F, .95F};
+  EXPECT_THAT(ToVector(weight.detach() - rates * weight.grad()),
+              Pointwise(FloatNear(1e-6F), stepped));
+}
+
+// Section 6h, vector 2: x is (1, 2 | 3, 4), two pixels of each of two models.
+TEST(FusedPaperTest, ConvolutionByGroupsAndEmbeddingInOneTable) {
+  const at::Tensor y = FusedConvolution(Floats({1, 2, 3, 4}, {1, 2, 1, 2}),
+                                        Floats({2, -1}, {2, 1, 1, 1, 1}), Floats({0, 10}, {2, 1}));
+  EXPECT_THAT(ToVector(y), ElementsAre(2, 4, 7, 6));
+
+  // Rows 1, 4 of the first table and 5, 7 of both: a row's only number is its place in all.
+  const at::Tensor table = torch::arange(10, at::kFloat).reshape({2, 5, 1});
+  const at::Tensor indices = torch::tensor({1, 4, 0, 2}, at::kLong).reshape({2, 2});
+  EXPECT_THAT(ToVector(FusedEmbedding(indices, table)), ElementsAre(1, 4, 5, 7));
+}
+
+TEST(FusedOpsTest, ASharedImageIsEachModels) {
+  torch::manual_seed(1);
+  const at::Tensor x = torch::randn({2, 3, 4, 4});
+  const at::Tensor weight = torch::randn({4, 5, 3, 3, 3});
+  const at::Tensor bias = torch::randn({4, 5});
+
+  const at::Tensor shared = FusedConvolution(x, weight, bias);
+  const at::Tensor apart = FusedConvolution(x.repeat({1, 4, 1, 1}), weight, bias);
+
+  EXPECT_TRUE(at::allclose(shared, apart, 1e-4, 1e-5));
+  EXPECT_TRUE(at::allclose(ToDense(shared, 4)[2],
+                           at::conv2d(x, weight[2], bias[2], 1, 1).flatten(1), 1e-4, 1e-5));
+}
+
+struct Case {
+  std::string name;
+  ModelOptions options;
+  ExampleSet (*examples)();
+};
+
+ExampleSet SixTokens() { return Tokens(6, 16); }
+ExampleSet SixImages() { return Images(6, 32); }
+
+class FusedModelTest : public testing::TestWithParam<Case> {
+ protected:
+  // A fused model in memory of its own.
+  struct Fused {
+    explicit Fused(const ModelOptions& options, const std::vector<std::uint64_t>& seeds)
+        : model(*FusedModel::Open(options, seeds)),
+          stride((cuda::FlatLength(model->segments()) + 15) / 16 * 16),
+          parameters(seeds.size() * stride),
+          gradients(seeds.size() * stride),
+          losses(seeds.size()) {
+      model->Bind({.values = parameters.span(), .stride = stride});
+    }
+    absl::Status Pass(std::vector<std::size_t> models, const std::vector<Examples>& examples) {
+      return model->ForwardBackward(models, examples,
+                                    {.values = gradients.span(), .stride = stride}, losses);
+    }
+    std::vector<float> Row(AlignedFloats& of, std::size_t i) {
+      const auto row = of.span().subspan(i * stride, cuda::FlatLength(model->segments()));
+      return {row.begin(), row.end()};
+    }
+
+    std::unique_ptr<FusedModel> model;
+    std::size_t stride;
+    AlignedFloats parameters;
+    AlignedFloats gradients;
+    std::vector<double> losses;
+  };
+
+  static ModelOptions Seeded(ModelOptions options, std::uint64_t seed) {
+    options.seed = seed;
+    return options;
+  }
+};
+
+// To the published tolerance: 1e-4, of the gradient's largest number.
+TEST_P(FusedModelTest, EachIsWhatItIsByItself) {
+  const ExampleSet set = GetParam().examples();
+  Fused fused(GetParam().options, {3, 4, 5});
+  // The first two share their samples; the last one has others.
+  const std::vector<Examples> examples = {set.Range(0, 3), set.Range(0, 3), set.Range(3, 3)};
+
+  ASSERT_TRUE(fused.Pass({0, 1, 2}, examples).ok());
+  const auto sums = fused.model->Evaluate(std::vector<std::size_t>{0, 1, 2}, examples);
+  ASSERT_TRUE(sums.ok()) << sums.status();
+
+  for (std::size_t i = 0; i < 3; ++i) {
+    SCOPED_TRACE(i);
+    BoundModel alone(Seeded(GetParam().options, 3 + i));
+    EXPECT_EQ(fused.Row(fused.parameters, i), alone.Weights());
+    const double loss = alone.Step(examples[i]);
+    EXPECT_NEAR(fused.losses[i], loss, 1e-5 * loss);
+    const std::vector<float> gradients = alone.Gradients();
+    float largest = 0;
+    for (const float value : gradients) largest = std::max(largest, std::abs(value));
+    EXPECT_THAT(fused.Row(fused.gradients, i), Pointwise(FloatNear(1e-4F * largest), gradients));
+    EXPECT_NEAR((*sums)[i].loss_sum, alone.EvaluateLoss(examples[i]), 1e-5 * loss);
+  }
+}
+
+TEST_P(FusedModelTest, WhatOneHoldsChangesNoBitOfAnother) {
+  const ExampleSet set = GetParam().examples();
+  const std::vector<Examples> examples(3, set.Range(0, 2));
+  Fused before(GetParam().options, {3, 4, 5});
+  Fused after(GetParam().options, {3, 4, 5});
+  const auto row = after.parameters.span().subspan(after.stride, after.stride);
+  std::ranges::fill(row, std::numeric_limits<float>::quiet_NaN());
+
+  ASSERT_TRUE(before.Pass({0, 1, 2}, examples).ok());
+  ASSERT_TRUE(after.Pass({0, 1, 2}, examples).ok());
+
+  for (const std::size_t i : {0, 2}) {
+    EXPECT_EQ(before.Row(before.gradients, i), after.Row(after.gradients, i));
+    EXPECT_EQ(before.losses[i], after.losses[i]);
+  }
+  EXPECT_TRUE(std::isnan(after.losses[1]));
+}
+
+TEST_P(FusedModelTest, WhoLeftIsNotComputed) {
+  const ExampleSet set = GetParam().examples();
+  const std::vector<Examples> two(2, set.Range(0, 2));
+  Fused fused(GetParam().options, {3, 4, 5});
+
+  ASSERT_TRUE(fused.Pass({0, 2}, two).ok());
+
+  EXPECT_EQ(fused.losses[1], 0);
+  EXPECT_THAT(fused.Row(fused.gradients, 1), testing::Each(0.0F));
+  BoundModel alone(Seeded(GetParam().options, 5));
+  const double loss = alone.Step(two[1]);
+  EXPECT_NEAR(fused.losses[2], loss, 1e-5 * loss);
+}
+
+TEST_P(FusedModelTest, PermutedJobsHavePermutedResults) {
+  const ExampleSet set = GetParam().examples();
+  const std::vector<Examples> examples(2, set.Range(0, 2));
+  Fused fused(GetParam().options, {3, 4});
+  Fused turned(GetParam().options, {4, 3});
+
+  ASSERT_TRUE(fused.Pass({0, 1}, examples).ok());
+  ASSERT_TRUE(turned.Pass({0, 1}, examples).ok());
+
+  for (const std::size_t i : {0, 1}) {
+    EXPECT_NEAR(fused.losses[i], turned.losses[1 - i], 1e-5 * fused.losses[i]);
+    const std::vector<float> there = turned.Row(turned.gradients, 1 - i);
+    float largest = 0;
+    for (const float value : there) largest = std::max(largest, std::abs(value));
+    EXPECT_THAT(fused.Row(fused.gradients, i), Pointwise(FloatNear(1e-4F * largest), there));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, FusedModelTest,
+    testing::Values(
+        Case{"BytesLm",
+             {.builtin = "bytes-lm", .width = 16, .heads = 2, .layers = 2, .context = 16},
+             SixTokens},
+        Case{"CifarCnn", {.builtin = "cifar-cnn", .width = 4}, SixImages}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(FusedModelErrorsTest, SayWhatCannotBeFused) {
+  const std::vector<std::uint64_t> seeds = {1, 2};
+  const auto message = [&](const ModelOptions& options) {
+    return std::string(FusedModel::Open(options, seeds).status().message());
+  };
+
+  EXPECT_THAT(message({.builtin = "resnet18"}),
+              HasSubstr("model.builtin: \"resnet18\" is not fused; allowed are bytes-lm and "));
+  EXPECT_THAT(message({.builtin = "cifar-cnn", .precision = Precision::kBfloat16}),
+              HasSubstr("model.precision: found bfloat16"));
+  EXPECT_THAT(message({.builtin = "bytes-lm", .width = 10, .heads = 4}),
+              HasSubstr("model.options.width"));
+}
+
+}  // namespace
+}  // namespace tactus::model
