@@ -78,7 +78,7 @@ class LeaderRounds : public Synchronizer {
     period_ = exchange_->tiered()
                   ? std::min(member_.options.leader.NodePeriod(plan.period), plan.period)
                   : plan.period;
-    Share(plan);
+    ShareOutSamples(plan);
     step_ = StepOf(plan);
     round.rate = member_.learning_rate.NextOfWindow(round.rule, step_);
     begun_ = member_.edge;
@@ -199,7 +199,7 @@ class LeaderRounds : public Synchronizer {
   }
 
   // How many steps each is to take, and so much more as it may until the others are ready.
-  void Share(const policies::Plan& plan) {
+  void ShareOutSamples(const policies::Plan& plan) {
     std::vector<bool> taking_part;
     members_samples_ = 0;
     contributors_ = 0;
