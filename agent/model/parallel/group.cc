@@ -29,10 +29,15 @@ at::Tensor Underway::Take() {
   return std::move(tensor_);
 }
 
+void Group::Abort(const std::string& reason) {
+  transport_->Abort(reason);
+  if (partner_ != nullptr) partner_->transport_->Abort(reason);
+}
+
 void Group::WaitFor(collective::Collective& collective) {
   const collective::Completion completion = collective.Wait();
   if (completion.progress != collective::Progress::kFailed) return;
-  if (partner_ != nullptr) partner_->transport_->Abort(completion.reason);
+  Abort(completion.reason);
   throw LostMesh(completion.reason);
 }
 

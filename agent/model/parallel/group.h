@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "agent/collective/transport.h"
@@ -80,6 +81,9 @@ class Group {
     row.partner_ = &column;
     column.partner_ = &row;
   }
+
+  // Ends this group and the one that it is paired with, for all members.
+  void Abort(const std::string& reason);
 
   // Waits for a collective of this group. Throws LostMesh.
   void WaitFor(collective::Collective& collective);

@@ -181,8 +181,8 @@ class SplitBytesLm final : public PartitionedModel {
   absl::Status WithDense(const std::function<absl::Status(const torch::jit::Module&)>& write) const;
   at::Tensor GatherDense(const std::string& name, const at::Tensor& own) const;
 
-  // An exception of libtorch's or the mesh's as an error.
-  static absl::Status ErrorOf(const std::exception& error);
+  // An exception of libtorch's or the mesh's as an error. The others would wait for this member.
+  absl::Status EndMesh(const std::exception& error) const;
 
   const ModelOptions options_;
   const BytesLmSizes sizes_;
@@ -225,10 +225,11 @@ absl::Status SplitBytesLm::Build() {
   return absl::OkStatus();
 }
 
-absl::Status SplitBytesLm::ErrorOf(const std::exception& error) {
+absl::Status SplitBytesLm::EndMesh(const std::exception& error) const {
   if (dynamic_cast<const LostMesh*>(&error) != nullptr) {
     return data::AtField("model.options.mesh", absl::UnavailableError(error.what()));
   }
+  row_.Abort(std::string("a member has failed: ") + OneLine(error));
   return TorchError("model", error);
 }
 
@@ -320,7 +321,7 @@ absl::Status SplitBytesLm::TryOut(const Examples& examples) {
         examples, [](const SegmentGradient&) {}, loss_sum);
     return absl::OkStatus();
   } catch (const std::exception& error) {
-    return ErrorOf(error);
+    return EndMesh(error);
   }
 }
 
@@ -330,7 +331,7 @@ absl::Status SplitBytesLm::ForwardBackward(const Examples& examples, const TakeG
     Pass(examples, take, *loss_sum_);
     return absl::OkStatus();
   } catch (const std::exception& error) {
-    return ErrorOf(error);
+    return EndMesh(error);
   }
 }
 
@@ -344,7 +345,7 @@ absl::StatusOr<EvaluationSums> SplitBytesLm::Evaluate(const Examples& examples) 
     sums.loss_sum = OwnSum(Losses(logits, of_row.targets), of_row);
     sums.correct_sum = OwnSum(SplitRightAnswers(row_, logits, of_row.targets, kClasses), of_row);
   } catch (const std::exception& error) {
-    return ErrorOf(error);
+    return EndMesh(error);
   }
   return sums;
 }
@@ -386,7 +387,7 @@ absl::Status SplitBytesLm::WithDense(
     if (!writes) return absl::OkStatus();
     return dense.ok() ? write(*dense) : dense.status();
   } catch (const std::exception& error) {
-    return ErrorOf(error);
+    return EndMesh(error);
   }
 }
 

@@ -31,6 +31,7 @@ namespace tactus::model {
 // - A gradient that belongs to a whole column is handed over at the pass's end.
 //
 // Additional errors: Unavailable, "model.options.mesh: ...", the mesh is over, and so is the pass.
+// So it is for the others where a member has any other error in a pass, memory that ran out too.
 // Rejoin makes it whole again.
 class PartitionedModel : public Model {
  public:

@@ -19,6 +19,7 @@
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -387,6 +388,18 @@ TEST(PartitionedModelTest, AMemberThatIsGoneEndsThePassOfTheOthers) {
         part.model->ForwardBackward(examples.All(), [](const SegmentGradient&) {});
     EXPECT_TRUE(absl::IsUnavailable(status)) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr("model.options.mesh"));
+  });
+}
+
+TEST(PartitionedModelTest, AnErrorOfOneMemberIsTheEndForTheOthersToo) {
+  const ExampleSet examples = Tokens(4, 8);
+  OnParts(SmallLm(MeshKind::k2d, 4), [&](int rank, BoundPart& part) {
+    const absl::Status status =
+        part.model->ForwardBackward(examples.Range(0, 1), [rank](const SegmentGradient&) {
+          if (rank == 1) throw std::runtime_error("no room for a gradient");
+        });
+    EXPECT_EQ(absl::IsUnavailable(status), rank != 1) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("no room for a gradient"));
   });
 }
 
