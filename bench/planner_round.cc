@@ -92,7 +92,7 @@ Cost Measure(const Setting& setting) {
         RoundOf(plan, {static_cast<std::uint64_t>(round), setting.transfer_seconds}, rng);
     const auto start = std::chrono::steady_clock::now();
     for (const Report& report : reports) planner.Observe(report);
-    const std::optional<Revision> revision = planner.Decide(plan);
+    const std::optional<Revision> revision = planner.Decide(plan, {});
     planner.TakeMeasured();
     const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
     each.push_back(took.count());

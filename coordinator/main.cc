@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <string>
 
+#include "coordinator/backup/import.h"
 #include "coordinator/backup/restore.h"
 #include "coordinator/service/server.h"
 #include "coordinator/store/shared_store.h"
@@ -34,6 +35,7 @@ struct Arguments {
   std::string lease = {};
   std::string disk_floor = kAuto;
   backup::RestoreOrder restore = {};  // no backup: serve
+  std::string import_from = {};       // empty: serve
   runtime::DaemonFlags daemon = {};
   std::string address_file = {};  // empty: none
 };
@@ -135,6 +137,10 @@ void DeclareSharing(CLI::App& app, Arguments& arguments) {
                  "With --store: folder of models, checkpoints, results and logs, the same for all "
                  "coordinators; default: --state-dir, which is each one's own")
       ->envname("TACTUS_FILES_DIR");
+  app.add_option("--import-from", arguments.import_from,
+                 "With --store, of a database that is empty: take over the record of a coordinator "
+                 "that had an embedded one, of its --state-dir or of a backup, and exit")
+      ->configurable(false);
   app.add_option(
          "--advertise", arguments.server.advertise,
          "With --store: host:port by which others reach this coordinator; default: --listen")
@@ -330,6 +336,32 @@ int RestoreBackup(const Arguments& arguments) {
   return static_cast<int>(runtime::Exit::kOk);
 }
 
+// Likewise.
+int ImportStore(const Arguments& arguments) {
+  const service::ServerOptions& options = arguments.server;
+  const absl::StatusOr<backup::ImportReport> report =
+      backup::Import({.from = arguments.import_from,
+                      .state_folder = options.state_dir,
+                      .files_folder = options.files_folder(),
+                      .to = {.address = options.store, .lease = options.lease}});
+  if (!report.ok())
+    return Complain(ExitOf(report.status()), std::string(report.status().message()));
+  std::printf("imported %s to %s: %llu jobs, %llu rounds, %llu rows, read back and equal\n",
+              arguments.import_from.c_str(), store::NameOf({.address = options.store}).c_str(),
+              static_cast<unsigned long long>(report->rows.jobs),
+              static_cast<unsigned long long>(report->rows.rounds),
+              static_cast<unsigned long long>(report->rows.rows));
+  if (report->missing > 0) {
+    std::printf(
+        "%zu of %zu files that jobs name are not in %s yet: copy blobs/ and jobs/ of %s there\n",
+        report->missing, report->files, options.files_folder().c_str(),
+        arguments.import_from.c_str());
+  }
+  std::printf("next: this command without --import-from%s, and with the options that it had\n",
+              report->from_backup ? ", once with --restored" : "");
+  return static_cast<int>(runtime::Exit::kOk);
+}
+
 // What the command line says as text, and what of it is wrong.
 absl::Status Complete(Arguments& arguments) {
   const absl::StatusOr<Duration> retain_jobs = runtime::ParseDuration(arguments.retain_jobs);
@@ -359,7 +391,11 @@ absl::Status Complete(Arguments& arguments) {
   arguments.server.lease = *lease;
   if (!arguments.server.store.empty() && !arguments.restore.backup.empty()) {
     return absl::InvalidArgumentError(
-        "restore-from: found beside --store; a backup makes an embedded store");
+        "restore-from: found beside --store; a backup makes an embedded store, and --import-from "
+        "puts one into a database");
+  }
+  if (arguments.server.store.empty() && !arguments.import_from.empty()) {
+    return absl::InvalidArgumentError("import-from: found without --store, which it fills");
   }
   if (arguments.disk_floor != kAuto)
     arguments.server.disk_floor = std::stoull(arguments.disk_floor);
@@ -391,6 +427,7 @@ int Main(int argc, char** argv) {
     return static_cast<int>(runtime::Exit::kOk);
   }
   if (!arguments.restore.backup.empty()) return RestoreBackup(arguments);
+  if (!arguments.import_from.empty()) return ImportStore(arguments);
   const runtime::ServiceManager manager = runtime::ServiceManager::TakeFromEnvironment();
   // Blocked before any thread is there, so that only sigwait gets them.
   const sigset_t signals = EndingSignals(!arguments.server.store.empty());

@@ -3,14 +3,18 @@
 #include <algorithm>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
+#include "absl/time/time.h"
 #include "identity/name.h"
 #include "identity/secret_file.h"
+#include "runtime/now.h"
 
 namespace tactus::identity {
 namespace {
 
 constexpr std::string_view kSerial = "serial ";
+constexpr std::string_view kSince = " since ";
 
 bool IsSerial(std::string_view text) {
   return !text.empty() && text.size() <= 64 && std::ranges::all_of(text, [](char c) {
@@ -25,7 +29,9 @@ bool IsEntry(const std::string& line) {
 
 absl::Status NoEntry(const std::string& where) {
   return absl::InvalidArgumentError(
-      where + ": allowed are user/NAME, node/NAME, coordinator, serial HEX and # comments");
+      where +
+      ": allowed are user/NAME, node/NAME, coordinator, serial HEX, each with since "
+      "2026-12-02T10:00:00Z or without, and # comments");
 }
 
 std::string Trimmed(const std::string& line) {
@@ -34,7 +40,26 @@ std::string Trimmed(const std::string& line) {
   return line.substr(begin, line.find_last_not_of(" \t\r") - begin + 1);
 }
 
+// An entry and since when, of a line that has no comment. Nothing: it is none.
+std::optional<std::pair<std::string, std::int64_t>> ReadEntry(const std::string& line) {
+  const std::size_t at = line.find(kSince);
+  const std::string entry = Trimmed(line.substr(0, at));
+  if (!IsEntry(entry)) return std::nullopt;
+  if (at == std::string::npos) return std::pair{entry, std::int64_t{0}};
+  const std::optional<std::int64_t> since = ParseMoment(Trimmed(line.substr(at + kSince.size())));
+  if (!since) return std::nullopt;
+  return std::pair{entry, *since};
+}
+
 }  // namespace
+
+std::optional<std::int64_t> ParseMoment(const std::string& text) {
+  absl::Time time;
+  // "infinite-future" is a time to it, too.
+  if (!absl::ParseTime(absl::RFC3339_full, text, &time, nullptr)) return std::nullopt;
+  if (time < absl::UnixEpoch() || time == absl::InfiniteFuture()) return std::nullopt;
+  return absl::ToUnixSeconds(time);
+}
 
 absl::StatusOr<Revocations> Revocations::Parse(const std::string& text) {
   Revocations revocations;
@@ -44,18 +69,27 @@ absl::StatusOr<Revocations> Revocations::Parse(const std::string& text) {
     ++number;
     const std::string line = Trimmed(read.substr(0, read.find('#')));
     if (line.empty()) continue;
-    if (!IsEntry(line)) return NoEntry("line " + std::to_string(number));
-    revocations.entries_.insert(line);
+    const auto entry = ReadEntry(line);
+    if (!entry) return NoEntry("line " + std::to_string(number));
+    const auto [found, added] = revocations.entries_.insert(*entry);
+    if (!added) found->second = std::min(found->second, entry->second);
   }
   return revocations;
 }
 
-bool Revocations::Has(const Certificate& certificate) const {
-  return entries_.contains(ShortNameOf(certificate.holder)) ||
-         entries_.contains(std::string(kSerial) + certificate.serial);
+std::optional<std::int64_t> Revocations::SinceOf(const std::string& entry) const {
+  const auto found = entries_.find(entry);
+  if (found == entries_.end()) return std::nullopt;
+  return found->second;
 }
 
-absl::Status Revoke(const std::string& path, const std::string& entry) {
+std::optional<std::int64_t> Revocations::Since(const Certificate& certificate) const {
+  const auto holder = SinceOf(ShortNameOf(certificate.holder));
+  const auto serial = SinceOf(std::string(kSerial) + certificate.serial);
+  return holder && serial ? std::min(*holder, *serial) : (holder ? holder : serial);
+}
+
+absl::Status Revoke(const std::string& path, const std::string& entry, std::int64_t since) {
   if (!IsEntry(entry)) return NoEntry("found \"" + entry + "\"");
   absl::StatusOr<std::string> text = ReadSmallFile(path);
   if (absl::IsNotFound(text.status())) text = std::string();
@@ -64,12 +98,11 @@ absl::Status Revoke(const std::string& path, const std::string& entry) {
   if (!known.ok()) {
     return absl::InvalidArgumentError(path + ": " + std::string(known.status().message()));
   }
-  std::istringstream in(*text);
-  for (std::string line; std::getline(in, line);) {
-    if (Trimmed(line.substr(0, line.find('#'))) == entry) return absl::OkStatus();
-  }
+  const std::optional<std::int64_t> already = known->SinceOf(entry);
+  if (already && *already <= since) return absl::OkStatus();
   if (!text->empty() && text->back() != '\n') *text += '\n';
-  return ReplaceFile(path, *text + entry + "\n", 0644);
+  const std::string moment = since > 0 ? std::string(kSince) + runtime::UtcText(since) : "";
+  return ReplaceFile(path, *text + entry + moment + "\n", 0644);
 }
 
 }  // namespace tactus::identity

@@ -99,6 +99,11 @@ class Observations {
   // D is taken for that, which is expected of the newest plan, until it is measured. [s] >= 0
   void Foresee(double transfer_seconds) { transfers_.assign(kObservationsMin, transfer_seconds); }
 
+  // How much training is left, as foreseen now; nothing: nobody knows. [s]
+  void Outlook(std::optional<double> seconds_left) { seconds_left_ = seconds_left; }
+  // Whether training goes on for so long as far as anybody knows.
+  bool Lasts(double seconds) const { return !seconds_left_ || *seconds_left_ >= seconds; }
+
   std::uint32_t members() const { return static_cast<std::uint32_t>(estimators_.size()); }
   // Of the whole rounds, oldest first, at most kRoundsKept; of former groups too.
   const std::deque<WholeRound>& rounds() const { return rounds_; }
@@ -216,6 +221,7 @@ class Observations {
   std::uint64_t rounds_of_group_ = 0;
   double seconds_of_group_ = 0;
   double seconds_ = 0;
+  std::optional<double> seconds_left_;
   LossWindow losses_;
   LossHistory history_;
   std::deque<double> transfers_;

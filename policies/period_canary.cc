@@ -61,7 +61,7 @@ double PeriodCanary::PaceOf(const Observations& seen, const Observations::Range&
 
 bool PeriodCanary::Comparable(const Setting& setting, const Observations& seen) {
   const double passed = setting.seconds_start - setting.seconds_before;
-  return passed >= kShareBefore * setting.seconds_start &&
+  return passed >= kShareBefore * setting.seconds_start && seen.Lasts(setting.seconds_start) &&
          LeastSeconds(seen) <= kShareMost * setting.seconds_start &&
          std::isfinite(LineBefore(setting, seen).mean_error);
 }

@@ -68,8 +68,9 @@ class PeriodCanary {
   // The line of before. Its errors are infinite where there were too few rounds.
   static LossLine LineBefore(const Setting& setting, const Observations& seen);
   // Whether there were rounds enough before, of which a canary could differ: what is in force has
-  // been for kShareBefore of the training time, as a few rounds do not tell how the loss falls. And
-  // whether the least rounds of a canary, as long as the latest, take no more than kShareMost.
+  // been for kShareBefore of the training time, as a few rounds do not tell how the loss falls; the
+  // least rounds of a canary, as long as the latest, take no more than kShareMost; and training
+  // lasts for as long again, the horizon, as far as anybody knows.
   static bool Comparable(const Setting& setting, const Observations& seen);
 
   struct Outcome {

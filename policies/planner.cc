@@ -313,8 +313,9 @@ std::optional<Proposal> Planner::Ask(Axis axis, const Plan& in_force, const Obse
                                   .other_on_trial = OtherOnTrial(axis)});
 }
 
-std::optional<Revision> Planner::Decide(const Plan& in_force) {
+std::optional<Revision> Planner::Decide(const Plan& in_force, std::optional<double> seconds_left) {
   if (!Fits(in_force, seen_.members())) return std::nullopt;
+  seen_.Outlook(seconds_left);
   seen_.Expect(in_force);
   gains_.Step(seen_);
   for (const Axis axis : kAxesAsked) {

@@ -62,8 +62,10 @@ class PlanPolicy {
 
   // Proposes a plan to follow `in_force`, or leaves it. The caller asks when a whole round,
   // reported by all members, ran under `in_force`, so that no proposal is made on top of a
-  // travelling one.
-  virtual std::optional<Revision> Decide(const Plan& in_force) = 0;
+  // travelling one. seconds_left: of training as foreseen, what is not worth trying any more goes
+  // by; nothing: that is not known.
+  virtual std::optional<Revision> Decide(const Plan& in_force,
+                                         std::optional<double> seconds_left) = 0;
 
   // What Revert would do. decision: of this job, of an axis that another value was decided for.
   virtual Undoing Undo(const Plan& in_force, const Decision& decision) const = 0;
@@ -98,7 +100,7 @@ class Planner final : public PlanPolicy {
   std::string Recall(std::string_view memory, std::uint32_t members) override;
   void Resume(const Plan& in_force, const KnownEncodings& encodings) override;
   void Observe(const Report& report) override;
-  std::optional<Revision> Decide(const Plan& in_force) override;
+  std::optional<Revision> Decide(const Plan& in_force, std::optional<double> seconds_left) override;
   Undoing Undo(const Plan& in_force, const Decision& decision) const override;
   void Freeze(Axis axis) override { frozen_[axis] = true; }
   std::optional<Revision> Revert(const Plan& in_force, const Decision& decision) override;

@@ -1,7 +1,6 @@
 #include "simulator/group.h"
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <numeric>
 #include <utility>
@@ -267,7 +266,7 @@ void Group::Compute(std::span<const int> ranks) {
     times_.push_back(std::max(came, member.free_from));
   }
   Combine();
-  SendMessages(ranks);
+  Send(ranks);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     Member& member = MemberOf(ranks[i]);
     parts_[i]->computed = true;
@@ -280,19 +279,25 @@ void Group::Compute(std::span<const int> ranks) {
 
 // The member's own operation.
 double Group::BytesOf(const Operation& operation, int rank) const {
-  const std::span<const float> vector = MemberOf(rank).vector;
-  const std::less_equal<const float*> precedes;
-  const float* const begin = operation.buffer.data();
-  const float* const end = begin + operation.buffer.size();
-  const bool within =
-      precedes(vector.data(), begin) && precedes(end, vector.data() + vector.size());
   const auto elements = static_cast<double>(operation.buffer.size());
-  return within ? Weight(elements) : sizeof(float) * elements;
+  return MemberOf(rank).of_parameters(operation.buffer) ? Weight(elements)
+                                                        : sizeof(float) * elements;
 }
 
-void Group::SendMessages(std::span<const int> ranks) {
+// What goes on only when a cut has healed stands in no queue that others use until then: queues
+// know no gaps.
+void Group::Send(std::span<const int> ranks) {
+  const Instant heals = network_.HealsAfter(scheduler_.now());
+  if (heals == kNever) return SendMessages(ranks, network_);
+  Network passed = network_;
+  SendMessages(ranks, passed);
+  const auto late = [heals](Instant time) { return time >= heals && time != kNever; };
+  if (std::ranges::none_of(times_, late)) network_ = std::move(passed);
+}
+
+void Group::SendMessages(std::span<const int> ranks, Network& network) {
   const Operation& operation = parts_.front()->operation;
-  const double before = network_.bytes_sent();
+  const double before = network.bytes_sent();
   CollectiveCall call{
       .bytes = BytesOf(operation, ranks.front()), .ready = times_, .finished = times_};
   switch (operation.kind) {
@@ -300,22 +305,22 @@ void Group::SendMessages(std::span<const int> ranks) {
       call.bytes = sizeof(float);
       [[fallthrough]];
     case Kind::kAllReduceSum:
-      RunAllReduce(options_.algorithm, places_, call, network_);
+      RunAllReduce(options_.algorithm, places_, call, network);
       break;
     case Kind::kBroadcast:
-      RunBroadcast(options_.algorithm, places_, operation.partner, call, network_);
+      RunBroadcast(options_.algorithm, places_, operation.partner, call, network);
       break;
     case Kind::kExchange:
-      SendPair(ranks);
+      SendPair(ranks, network);
       break;
     case Kind::kConversation:
-      SendTurns(call);
+      SendTurns(call, network);
       break;
   }
-  bytes_sent_ += network_.bytes_sent() - before;
+  bytes_sent_ += network.bytes_sent() - before;
 }
 
-void Group::SendPair(std::span<const int> ranks) {
+void Group::SendPair(std::span<const int> ranks, Network& network) {
   PairCall call;
   for (std::size_t i = 0; i < call.times.size(); ++i) {
     const std::size_t bytes = parts_[i]->operation.outgoing.size();
@@ -323,17 +328,17 @@ void Group::SendPair(std::span<const int> ranks) {
     call.bytes[i] = Weight(static_cast<double>(bytes) / sizeof(float));
     call.times[i] = times_[i];
   }
-  RunPairExchange(call, network_);
+  RunPairExchange(call, network);
   std::ranges::copy(call.times, times_.begin());
 }
 
 // The members' messages of a turn differ little: each is sent as their mean.
-void Group::SendTurns(CollectiveCall call) {
+void Group::SendTurns(CollectiveCall call, Network& network) {
   const auto members = static_cast<double>(members_.size());
   for (const double bytes : turn_bytes_) {
     const double each = members > 1 ? bytes / (members * (members - 1)) : 0;
     call.bytes = Weight(each / sizeof(float));
-    RunAllToAll(places_, call, network_);
+    RunAllToAll(places_, call, network);
   }
 }
 

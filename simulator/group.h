@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -49,9 +50,11 @@ class Group {
   // when its transport is gone, which must not outlive the group.
   std::unique_ptr<collective::Transport> Join(int rank, Process& process);
 
-  // What the member of this rank keeps of the parameters' length. Of sums and broadcasts what lies
-  // in there weighs as Weight has it; all else, such as counts that members compare, as it is.
-  void SetVector(int rank, std::span<const float> vector) { MemberOf(rank).vector = vector; }
+  // Whether a buffer of the member of this rank is one of the parameters' length, or a part of it.
+  // Of sums and broadcasts such a one weighs as Weight has it; all else, as counts that members
+  // compare, as it is.
+  using OfParameters = std::function<bool(std::span<const float> buffer)>;
+  void SetOfParameters(int rank, OfParameters of) { MemberOf(rank).of_parameters = std::move(of); }
 
   // The group is over for a reason that all learn of after kResetDelay, if it is not over by then.
   // Also before anybody has joined.
@@ -87,7 +90,7 @@ class Group {
   };
   struct Member {
     Process* process = nullptr;  // null: has not joined
-    std::span<const float> vector{};
+    OfParameters of_parameters{};
     std::deque<Part*> next{};       // started and not computed, oldest first
     Instant free_from{};            // when the last one computed is done for it
     const Part* awaited = nullptr;  // that it sleeps until the end of
@@ -112,9 +115,10 @@ class Group {
   bool Misses(int rank) const;
   void Compute(std::span<const int> ranks);
   double BytesOf(const Operation& operation, int rank) const;
-  void SendMessages(std::span<const int> ranks);
-  void SendPair(std::span<const int> ranks);
-  void SendTurns(CollectiveCall call);
+  void Send(std::span<const int> ranks);
+  void SendMessages(std::span<const int> ranks, Network& network);
+  void SendPair(std::span<const int> ranks, Network& network);
+  void SendTurns(CollectiveCall call, Network& network);
   void Combine();
   void FailAt(Instant time, const std::string& reason);
 

@@ -59,6 +59,15 @@ Instant Network::BlockedUntil(std::size_t from, std::size_t to) const {
   return entry == blocked_.end() ? Instant::min() : entry->second;
 }
 
+Instant Network::HealsAfter(Instant time) const {
+  Instant first = kNever;
+  if (blocked_until_ <= time) return first;
+  for (const auto& [pair, until] : blocked_) {
+    if (until > time) first = std::min(first, until);
+  }
+  return first;
+}
+
 Instant Network::SendLate(std::size_t from, std::size_t to, double bytes, Instant ready) {
   const Instant leaves = std::max(ready, BlockedUntil(from, to));
   if (leaves == kNever) return kNever;

@@ -123,6 +123,9 @@ class Network {
   // Until when messages from one host to another are held back.
   Instant BlockedUntil(std::size_t from, std::size_t to) const;
 
+  // When the first of those that are held back at `time` goes on; kNever: none is, or for ever.
+  Instant HealsAfter(Instant time) const;
+
   // No message that is ready then or later is held back.
   Instant blocked_until() const { return blocked_until_; }
 

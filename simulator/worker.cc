@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <utility>
 #include <variant>
 
@@ -43,6 +44,12 @@ std::string CheckpointId(const GroupKey& key, std::uint64_t parameters_hash) {
     id += digits.data();
   }
   return id;
+}
+
+bool LiesIn(std::span<const float> whole, std::span<const float> part) {
+  const std::less_equal<const float*> precedes;
+  return precedes(whole.data(), part.data()) &&
+         precedes(part.data() + part.size(), whole.data() + whole.size());
 }
 
 // What a world answers that is over; nobody hears it.
@@ -301,7 +308,10 @@ void Worker::MakeEngine(const job::GroupMessage& group) {
   const std::size_t length = parameters_.size();
   gradients_ = host_->Allocate(length + engine::LaneCount(group.size));
   losses_ = host_->AllocateSums(1);
-  group_->SetVector(static_cast<int>(rank_), gradients_.span());
+  group_->SetOfParameters(static_cast<int>(rank_), [this](std::span<const float> buffer) {
+    return LiesIn(gradients_.span(), buffer) ||
+           (engine_ != nullptr && LiesIn(engine_->combined(), buffer));
+  });
   member_->options.nodes = group.nodes;
   // As many buckets as the model would have that the learner stands for.
   const double weight = group_->Weight(static_cast<double>(length)) / sizeof(float);

@@ -245,11 +245,19 @@ void Agent::CompleteHello(Hello& hello) const {
   }
 }
 
+// Whoever asked does not wait for long: it may be lost.
+void Agent::OnProbed(const tactus::agent::v1::LinkProbed& said) {
+  FromAgent up;
+  *up.mutable_link_probed() = said;
+  static_cast<void>(link_.Send(up, Importance::kReport));
+}
+
 void Agent::OnMessage(const ToAgent& message) {
   if (message.has_start_worker()) return StartWorker(message.start_worker());
   if (message.has_stop_worker()) return OnStopWorker(message.stop_worker());
   if (message.has_look_at_worker()) return OnLookAtWorker(message.look_at_worker());
   if (message.has_set_log_level()) return OnSetLogLevel(message.set_log_level().level());
+  if (message.has_probe_link()) return probes_.Order(message.probe_link());
   if (!message.has_to_worker()) return;
   const WorkerId id{message.to_worker().worker_id()};
   const auto running = workers_.find(id);

@@ -20,6 +20,7 @@
 #include "agent/daemon/coordinator_link.h"
 #include "agent/daemon/gpu_watch.h"
 #include "agent/daemon/job_folders.h"
+#include "agent/daemon/link_probe.h"
 #include "agent/daemon/log_pieces.h"
 #include "agent/daemon/memory_kills.h"
 #include "agent/daemon/options.h"
@@ -113,6 +114,7 @@ class Agent {
 
   void OnMessage(const tactus::agent::v1::ToAgent& message);
   void OnSetLogLevel(const std::string& level);
+  void OnProbed(const tactus::agent::v1::LinkProbed& said);
   void OnStopWorker(const tactus::agent::v1::StopWorker& request);
   void OnExpelled();
   void OnLookAtWorker(const tactus::agent::v1::LookAtWorker& request);
@@ -206,6 +208,10 @@ class Agent {
   std::unique_ptr<GpuWatch> gpu_watch_;  // null: none is watched
   const Lifetime lifetime_;
   std::unique_ptr<identity::Keeper> keeper_;  // null: there is no TLS, or not yet
+  LinkProbes probes_{
+      options_.address, [this](tactus::agent::v1::LinkProbed said) {
+        control_.Post(lifetime_.Guard([this, said = std::move(said)] { OnProbed(said); }));
+      }};  // last: its thread uses the others
 };
 
 }  // namespace tactus::agent

@@ -245,6 +245,8 @@ class RoundEngine {
   const policies::Plan& plan() const { return group_.plan(); }
   const SampleLedger& ledger() const { return member_.ledger; }
   std::uint64_t rounds() const { return member_.rounds; }  // applied
+  // What is combined, or was last, with its lanes; not always the buffer of gradients.
+  std::span<const float> combined() { return group_.combination().buffer(); }
   double base_steps() const { return member_.learning_rate.progress(); }
   std::uint64_t samples() const { return member_.samples; }  // of this member, in applied rounds
   std::uint64_t samples_global() const { return member_.samples_global; }

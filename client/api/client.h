@@ -126,6 +126,11 @@ class Client {
   absl::StatusOr<v1::Node> UncordonNode(const std::string& name) {
     return MakeNamed(*nodes_, &v1::Nodes::Stub::UncordonNode, name);
   }
+  // Takes a second or so, and up to 15 where an agent does not answer.
+  absl::StatusOr<v1::ProbeLinkResponse> ProbeLink(const v1::ProbeLinkRequest& request) {
+    Call call = {.timeout = options_.request_timeout + Seconds(20)};
+    return Make(*nodes_, &v1::Nodes::Stub::ProbeLink, request, &call);
+  }
   absl::Status DeleteNode(const std::string& name) {
     return DeleteNamed(*nodes_, &v1::Nodes::Stub::DeleteNode, name);
   }

@@ -93,6 +93,21 @@ VerifyFinding CheckHolder(const access::Envelope::Signature& signature, const Pr
   }
   std::string text = "signature: by " + id + ", certificate " + issued->serial + ", at " +
                      runtime::UtcText(record.signed_at);
+  if (!order.revoked) {
+    text += "; whether that was revoked is not asked without --revoked";
+  } else if (const std::optional<std::int64_t> since = order.revoked->Since(*issued)) {
+    // The time of the signature is the signer's own word. Who has a stolen key may write any, so
+    // it counts only against the time that whoever revoked it gave.
+    if (*since == 0)
+      return wrong("is by certificate " + issued->serial + " of " + id + ", which is revoked");
+    if (record.signed_at >= *since) {
+      return wrong("is by certificate " + issued->serial + " of " + id + ", at " +
+                   runtime::UtcText(record.signed_at) + ", and that is revoked since " +
+                   runtime::UtcText(*since));
+    }
+    text += "; the certificate is revoked since " + runtime::UtcText(*since) +
+            ", and by the record's own word signed before";
+  }
   if (order.now >= issued->end) {
     text += "; the certificate has expired since, at " + runtime::UtcText(issued->end) +
             ", and was valid when it signed";

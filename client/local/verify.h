@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "identity/revocations.h"
 
 namespace tactus::client {
 
@@ -14,7 +16,9 @@ struct VerifyOrder {
   std::string folder{};     // as `tactus download` wrote it
   std::string authority{};  // PEM; empty: whose the signature is, is not asked
   std::string domain{};     // of the coordinator; empty: whichever the authority is of
-  std::int64_t now = 0;     // [s since 1970]
+  // Whose signatures are worth nothing; unset: it is not asked. With an authority alone.
+  std::optional<identity::Revocations> revoked{};
+  std::int64_t now = 0;  // [s since 1970]
 };
 
 struct VerifyFinding {

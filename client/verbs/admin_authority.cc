@@ -1,5 +1,6 @@
 // `tactus admin init-ca`, `rotate-ca`, `issue`, `revoke`: a small certificate authority, in files.
 #include <cstdint>
+#include <optional>
 
 #include "client/local/login.h"
 #include "client/render/error_lines.h"
@@ -191,8 +192,21 @@ class RevokeVerb : public Verb {
     verb->add_option("--serial", serial_, "One certificate, by the number that issue printed");
     verb->add_option("--in", folder_, "The coordinator's --tls-dir, on its machine: file revoked")
         ->required();
+    verb->add_option("--since", since_text_,
+                     "When somebody else may have had the key first, such as "
+                     "2026-12-02T10:00:00Z: results signed since then are WRONG to tactus verify. "
+                     "Default: now. It is let in no more from now on, whatever this says")
+        ->type_name("TIME");
   }
   std::string Check() override {
+    if (!since_text_.empty()) {
+      since_ = identity::ParseMoment(since_text_);
+      const std::int64_t now = runtime::WallSeconds();
+      if (!since_ || *since_ > now) {
+        return "--since: found \"" + since_text_ +
+               "\", allowed is a time such as 2026-12-02T10:00:00Z, and none that is to come";
+      }
+    }
     return holder_.given() + (serial_.empty() ? 0 : 1) == 1
                ? ""
                : "allowed is exactly one of --node, --user, --coordinator, --serial";
@@ -202,7 +216,8 @@ class RevokeVerb : public Verb {
     const std::string entry =
         serial_.empty() ? identity::ShortNameOf({.kind = holder_.kind(), .name = holder_.name()})
                         : "serial " + serial_;
-    const absl::Status revoked = identity::Revoke(folder_ + "/" + identity::kRevokedFile, entry);
+    const absl::Status revoked = identity::Revoke(folder_ + "/" + identity::kRevokedFile, entry,
+                                                  since_.value_or(runtime::WallSeconds()));
     if (!revoked.ok()) return Report(revoked, means);
     means.screen.Print(entry + "\n");
     return ExitCode::kOk;
@@ -212,6 +227,8 @@ class RevokeVerb : public Verb {
   Holder holder_;
   std::string serial_;
   std::string folder_;
+  std::string since_text_;
+  std::optional<std::int64_t> since_;
 };
 
 }  // namespace

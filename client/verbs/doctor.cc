@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "client/local/doctor_links.h"
 #include "client/local/support_bundle.h"
 #include "client/render/error_lines.h"
 #include "client/text/text.h"
@@ -21,11 +22,20 @@ class DoctorVerb : public Verb {
                              "Look at this machine, the coordinator and its nodes: a line a "
                              "finding, with what to do. Ends with 1 when something is bad");
     verb->add_flag("--local", local_, "At this machine alone");
+    verb->add_flag("--links", links_,
+                   "Also at the links between nodes: each agent sends to the next for a second, "
+                   "128 MiB at most, one after the other. Nodes with jobs are left out");
+    verb->add_flag("--while-training", while_training_,
+                   "With --links: also of nodes with jobs, whose rounds may take longer meanwhile");
     verb->add_option(
         "--bundle", bundle_,
         "Also write what somebody who helps has to know into this folder: findings, "
         "settings, machine, nodes, jobs; secrets are left out, and it is yours to read "
         "before you hand it on");
+  }
+  std::string Check() override {
+    if (while_training_ && !links_) return "--while-training: goes with --links";
+    return links_ && local_ ? "--links: are between nodes; goes without --local" : "";
   }
   ExitCode Run(const Means& means) override {
     std::vector<Finding> findings = JudgeHost(LookAtHost(means.surroundings));
@@ -44,6 +54,11 @@ class DoctorVerb : public Verb {
         findings.push_back(std::move(finding));
       }
     }
+    if (links_ && content.nodes.ok()) {
+      for (Finding& finding : JudgeLinks(Probe(*content.nodes, means))) {
+        findings.push_back(std::move(finding));
+      }
+    }
     means.screen.Print(FormatFindings(findings));
     if (!bundle_.empty()) {
       content.findings = FormatFindings(findings);
@@ -58,7 +73,21 @@ class DoctorVerb : public Verb {
   }
 
  private:
+  std::vector<LinkFound> Probe(const v1::ListNodesResponse& nodes, const Means& means) const {
+    std::vector<LinkFound> links;
+    for (const auto& [from, to] : LinksToProbe(nodes)) {
+      v1::ProbeLinkRequest request;
+      request.set_from(from);
+      request.set_to(to);
+      request.set_while_training(while_training_);
+      links.push_back({.from = from, .to = to, .found = means.client->ProbeLink(request)});
+    }
+    return links;
+  }
+
   bool local_ = false;
+  bool links_ = false;
+  bool while_training_ = false;
   std::string bundle_;
 };
 

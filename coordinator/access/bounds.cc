@@ -85,7 +85,10 @@ std::string HostOfPeer(const std::string& peer) {
 
 std::string BoundedName(const Principal& who, const std::string& peer) {
   if (who.kind == Principal::Kind::kPage) return "";
-  return who.kind == Principal::Kind::kLocal ? "host/" + HostOfPeer(peer) : NameOf(who);
+  // Strangers are not one caller: one of them would keep all others from their tokens.
+  const bool unknown =
+      who.kind == Principal::Kind::kLocal || who.kind == Principal::Kind::kStranger;
+  return unknown ? "host/" + HostOfPeer(peer) : NameOf(who);
 }
 
 CallCounts::Place::~Place() {

@@ -43,8 +43,8 @@ std::string HostOfAddress(const std::string& address);
 // The same of a peer as gRPC writes it: "10.0.0.1" of "ipv4:10.0.0.1:5000".
 std::string HostOfPeer(const std::string& peer);
 
-// Whom bounds count: "user/alice", "node/gpu-7", or "host/10.0.0.1" of who is not asked. Empty: the
-// coordinator's own page, which has bounds of its own.
+// Whom bounds count: "user/alice", "node/gpu-7", or "host/10.0.0.1" of who is not asked, or has
+// no certificate yet. Empty: the coordinator's own page, which has bounds of its own.
 std::string BoundedName(const Principal& who, const std::string& peer);
 
 // How many calls each caller has under way. From any thread.

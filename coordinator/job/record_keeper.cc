@@ -503,7 +503,9 @@ std::optional<policies::Plan> RecordKeeper::Decide(Turn turn) {
 
 // A user's wish comes before what the policies would do next.
 std::optional<policies::Revision> RecordKeeper::NextPlan() {
-  if (!record_.reversal || !steering_.Due()) return steering_.Decide();
+  if (!record_.reversal || !steering_.Due()) {
+    return steering_.Decide(record_.progress.eta_seconds);
+  }
   return steering_.Revert(*std::exchange(record_.reversal, std::nullopt));
 }
 

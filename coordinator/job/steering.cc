@@ -51,7 +51,7 @@ void Steering::RoundDone(std::uint64_t plan_version) {
   adopted_ = newest_;
 }
 
-std::optional<policies::Revision> Steering::Decide() {
+std::optional<policies::Revision> Steering::Decide(std::optional<double> seconds_left) {
   if (!proven_) return std::nullopt;
   std::optional<policies::Revision> revision;
   if (anew_) {
@@ -59,7 +59,7 @@ std::optional<policies::Revision> Steering::Decide() {
     revision = policy_->Start(*anew_);
     anew_.reset();
   } else {
-    revision = policy_->Decide(newest_);
+    revision = policy_->Decide(newest_, seconds_left);
   }
   if (revision) Number(*revision, newest_.batch_sizes.size());
   return revision;

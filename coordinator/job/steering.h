@@ -49,7 +49,7 @@ class Steering {
   void RoundDone(std::uint64_t plan_version);
 
   // The next plan when one is due and better, else nothing. It travels from now on.
-  std::optional<policies::Revision> Decide();
+  std::optional<policies::Revision> Decide(std::optional<double> seconds_left);
 
   // A plan would be decided now: a whole round ran under the newest.
   bool Due() const { return proven_; }

@@ -29,6 +29,20 @@ grpc::ServerUnaryReactor* Mark(CoreRunner& core, const UnaryCall& call, const st
   });
 }
 
+absl::StatusOr<CoreRunner::LinkQuery> ParseLink(const v1::ProbeLinkRequest& request) {
+  const absl::StatusOr<std::string> from = ParseNodeName("from", request.from());
+  if (!from.ok()) return from.status();
+  const absl::StatusOr<std::string> to = ParseNodeName("to", request.to());
+  if (!to.ok()) return to.status();
+  if (*from == *to) {
+    return runtime::InvalidFields(
+        {{.field = "to",
+          .description = "found " + spec::Shown(*to) + ", allowed is another node"}});
+  }
+  return CoreRunner::LinkQuery{
+      .from = *from, .to = *to, .while_training = request.while_training()};
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ParseNodeName(const std::string& field, const std::string& text) {
@@ -101,6 +115,19 @@ grpc::ServerUnaryReactor* NodesService::DeleteNode(grpc::CallbackServerContext* 
   return call.AskWith(ParseNodeName("name", request->name()), [&](const std::string& name) {
     call.visit().About(kPrefix + name);
     core_.DeleteNode(name, [call](const absl::Status& status) { call.Finish(status); });
+  });
+}
+
+grpc::ServerUnaryReactor* NodesService::ProbeLink(grpc::CallbackServerContext* context,
+                                                  const v1::ProbeLinkRequest* request,
+                                                  v1::ProbeLinkResponse* response) {
+  const UnaryCall call(context, door_, "Nodes/ProbeLink");
+  return call.AskWith(ParseLink(*request), [&](const CoreRunner::LinkQuery& query) {
+    call.visit().About(kPrefix + query.from + " to " + kPrefix + query.to);
+    core_.ProbeLink(query, [call, response](const absl::StatusOr<v1::ProbeLinkResponse>& found) {
+      if (found.ok()) *response = *found;
+      call.Finish(found.status());
+    });
   });
 }
 

@@ -33,6 +33,9 @@ class NodesService final : public v1::Nodes::CallbackService {
   grpc::ServerUnaryReactor* DeleteNode(grpc::CallbackServerContext* context,
                                        const v1::DeleteNodeRequest* request,
                                        google::protobuf::Empty* response) override;
+  grpc::ServerUnaryReactor* ProbeLink(grpc::CallbackServerContext* context,
+                                      const v1::ProbeLinkRequest* request,
+                                      v1::ProbeLinkResponse* response) override;
 
  private:
   CoreRunner& core_;

@@ -32,9 +32,9 @@
 #include "coordinator/service/admin_service.h"
 #include "coordinator/service/agent_service.h"
 #include "coordinator/service/artifacts_service.h"
-#include "coordinator/service/connections.h"
 #include "coordinator/service/door.h"
 #include "coordinator/service/enrolment_service.h"
+#include "coordinator/service/intake.h"
 #include "coordinator/service/jobs_service.h"
 #include "coordinator/service/nodes_service.h"
 #include "coordinator/service/provenance_records.h"
@@ -57,15 +57,9 @@
 namespace tactus::service {
 namespace {
 
-// What a client or agent may send, and what it may be sent: a page of 10,000 rounds, or all
-// endpoints of a group of 700 workers.
-constexpr int kReceiveBytesMax = 4 << 20;
-constexpr int kSendBytesMax = 64 << 20;
 constexpr auto kShutdownGrace = std::chrono::milliseconds(1000);
 // Sooner, so that what is given up is answered while there is still somebody to answer.
 constexpr auto kAnswerGrace = std::chrono::milliseconds(400);
-// Calls of one connection at once; more wait at the client.
-constexpr int kStreamsMax = 1024;
 // A connection shows its certificate once: whoever renews it comes by another one soon. Calls that
 // run stay on the old one.
 constexpr int kConnectionAgeMs = 600'000;
@@ -74,10 +68,6 @@ constexpr Duration kLeaseMax = std::chrono::minutes(10);
 constexpr Duration kCertificateLifeMin = Seconds(30);
 constexpr Duration kCertificateLifeMax = std::chrono::hours(24 * 90);
 constexpr Duration kRetainJobsMin = std::chrono::hours(1);
-// To shake hands in: whoever connects and says nothing is cut off then.
-constexpr int kHandshakeTimeoutMs = 10'000;
-// Of reflection and channelz alone, each call of which has a thread while it lasts.
-constexpr int kThreadsMax = 32;
 constexpr std::uint64_t kAuditBytesMin = std::uint64_t{1} << 20;
 constexpr std::uint64_t kApiBytesMin = std::uint64_t{16} << 20;
 constexpr std::uint64_t kRetainBytesMin = std::uint64_t{16} << 20;
@@ -122,25 +112,6 @@ absl::StatusOr<std::unique_ptr<access::Enrolment>> OpenEnrolment(const ServerOpt
 // Whatever is wrong with a file that an option names, it is the option that is to be changed.
 absl::Status OfOption(const absl::Status& status) {
   return absl::InvalidArgumentError(std::string(status.message()));
-}
-
-void SetLimits(grpc::ServerBuilder& builder, std::uint64_t bytes) {
-  grpc::ResourceQuota quota("api");
-  quota.Resize(bytes);
-  quota.SetMaxThreads(kThreadsMax);
-  builder.SetResourceQuota(quota);
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
-  builder.SetMaxReceiveMessageSize(kReceiveBytesMax);
-  builder.SetMaxSendMessageSize(kSendBytesMax);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsMax);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
-  // Only reflection and channelz use the synchronous threads.
-  builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
-  builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
-  builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 1);
 }
 
 // What several coordinators of one store have.
@@ -225,8 +196,6 @@ class ServerImpl final : public Server {
  private:
   absl::Status OpenHttp();
   absl::Status Serve();
-  void TakeConnection(boost::asio::ip::tcp::socket connection);
-  void Refused(const std::string& host, Connections::Verdict verdict);
   // Signs at once, while the certificate is that of the time; else at the first download.
   void Vouch(const std::string& job) const {
     provenance_.Make(job, [job](const absl::Status& made) {
@@ -343,7 +312,11 @@ class ServerImpl final : public Server {
                             .options = options_.backup}};
   // gRPC's own listener is deaf for ever after one connection that it could not take.
   runtime::ControlThread door_;
-  Connections open_{{.of_host = options_.bounds.connections_per_host, .all = OpenFilesShare()}};
+  Intake intake_{LimitsOf(options_),
+                 [this](std::uint64_t unsaid, const std::string& host, const std::string& why) {
+                   metrics_.CountRefusal(access::NameOf(access::Bound::kConnections));
+                   if (unsaid > 0) calls_door_.RefusedConnections(unsaid, host, why);
+                 }};
   std::unique_ptr<runtime::Listener> listener_;  // null: not yet, as the next two
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;
   std::unique_ptr<grpc::Server> server_;
@@ -398,36 +371,11 @@ absl::Status ServerImpl::Serve() {
     http_->Start();
   }
   door_.RunAndWait([this] {
-    listener_->Start(
-        [this](boost::asio::ip::tcp::socket connection) { TakeConnection(std::move(connection)); });
+    listener_->Start([this](boost::asio::ip::tcp::socket connection) {
+      intake_.Take(std::move(connection), *connections_);
+    });
   });
   return absl::OkStatus();
-}
-
-void ServerImpl::TakeConnection(boost::asio::ip::tcp::socket connection) {
-  boost::system::error_code ignored;
-  const std::string host =
-      access::HostOfAddress(connection.remote_endpoint(ignored).address().to_string());
-  const Connections::Verdict verdict =
-      open_.Admit(host, connection.native_handle(), runtime::Now());
-  if (verdict != Connections::Verdict::kAdmitted) return Refused(host, verdict);
-  HandOver(std::move(connection), *connections_);
-}
-
-// It is closed without a word, as gRPC has none before a connection stands. Thousands a second may
-// come: the log and the audit log have their number.
-void ServerImpl::Refused(const std::string& host, Connections::Verdict verdict) {
-  metrics_.CountRefusal(access::NameOf(access::Bound::kConnections));
-  const std::uint64_t count = open_.CountRefusal(runtime::Now());
-  if (count == 0) return;
-  const bool of_host = verdict == Connections::Verdict::kTooManyOfHost;
-  const std::string why = of_host ? "the host has " + std::to_string(open_.limits().of_host) +
-                                        ", which is all that each may (--connections-per-host)"
-                                  : "there are " + std::to_string(open_.limits().all) +
-                                        ", three quarters of the files that may be open";
-  runtime::Logger("listener")
-      ->warn("connections refused count={} host={} reason={}", count, host, runtime::Quoted(why));
-  calls_door_.RefusedConnections(count, host, why);
 }
 
 // Who looks first; then the server, with a deadline, while the control thread still answers; then

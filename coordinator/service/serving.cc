@@ -19,7 +19,39 @@ constexpr const char* kServices[] = {"",
                                      "tactus.v1.Enrolment",
                                      "tactus.agent.v1.AgentSession"};
 
+// What a client or agent may send.
+constexpr int kReceiveBytesMax = 4 << 20;
+// Calls of one connection at once; more wait at the client.
+constexpr int kStreamsMax = 1024;
+// To shake hands in: whoever connects and says nothing is cut off then.
+constexpr int kHandshakeTimeoutMs = 10'000;
+// Of reflection and channelz alone, each call of which has a thread while it lasts.
+constexpr int kThreadsMax = 32;
+
 }  // namespace
+
+void SetLimits(grpc::ServerBuilder& builder, std::uint64_t bytes) {
+  grpc::ResourceQuota quota("api");
+  quota.Resize(bytes);
+  quota.SetMaxThreads(kThreadsMax);
+  builder.SetResourceQuota(quota);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
+  builder.SetMaxReceiveMessageSize(kReceiveBytesMax);
+  builder.SetMaxSendMessageSize(kSendBytesMax);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsMax);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  // Only reflection and channelz use the synchronous threads.
+  builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
+  builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
+  builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 1);
+}
+
+Connections::Limits LimitsOf(const ServerOptions& options) {
+  return {.of_host = options.bounds.connections_per_host, .all = OpenFilesShare()};
+}
 
 void SetServing(grpc::Server& server, bool serving) {
   for (const char* service : kServices) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include "coordinator/service/intake.h"
 #include "coordinator/service/serving.h"
 #include "identity/credentials.h"
 #include "runtime/control_thread.h"
@@ -53,8 +54,9 @@ class Refusing final : public grpc::CallbackGenericService {
 
 class StandbyImpl final : public Standby {
  public:
-  StandbyImpl(runtime::LockFile lock, std::shared_ptr<grpc::ServerCredentials> credentials)
-      : lock_(std::move(lock)), credentials_(std::move(credentials)) {}
+  StandbyImpl(runtime::LockFile lock, std::shared_ptr<grpc::ServerCredentials> credentials,
+              const Connections::Limits& limits)
+      : lock_(std::move(lock)), credentials_(std::move(credentials)), intake_(limits, nullptr) {}
 
   ~StandbyImpl() override {
     if (listener_ != nullptr) door_.RunAndWait([this] { listener_->Stop(); });
@@ -75,6 +77,7 @@ class StandbyImpl final : public Standby {
   const std::shared_ptr<grpc::ServerCredentials> credentials_;
   runtime::ControlThread door_;
   Refusing refusing_;
+  Intake intake_;  // there are no metrics and no audit log of who does not lead: the log has it
   std::unique_ptr<runtime::Listener> listener_;  // null: not yet, as the next two
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;
   std::unique_ptr<grpc::Server> server_;
@@ -86,8 +89,7 @@ absl::Status StandbyImpl::Serve(const ServerOptions& options) {
   listener_ = *std::move(listener);
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
+  SetLimits(builder, options.api_bytes);
   connections_ = TakeConnections(builder, credentials_);
   builder.RegisterCallbackGenericService(&refusing_);
   server_ = builder.BuildAndStart();
@@ -95,7 +97,7 @@ absl::Status StandbyImpl::Serve(const ServerOptions& options) {
   SetServing(*server_, false);
   door_.RunAndWait([this] {
     listener_->Start([this](boost::asio::ip::tcp::socket connection) {
-      HandOver(std::move(connection), *connections_);
+      intake_.Take(std::move(connection), *connections_);
     });
   });
   return absl::OkStatus();
@@ -114,7 +116,8 @@ absl::StatusOr<std::unique_ptr<Standby>> Standby::Open(const ServerOptions& opti
   if (!status.ok()) return status;
   absl::StatusOr<runtime::LockFile> lock = runtime::LockFile::Acquire(options.state_dir + "/lock");
   if (!lock.ok()) return lock.status();
-  auto standby = std::make_unique<StandbyImpl>(*std::move(lock), std::move(credentials));
+  auto standby =
+      std::make_unique<StandbyImpl>(*std::move(lock), std::move(credentials), LimitsOf(options));
   status = standby->Serve(options);
   if (!status.ok()) return status;
   return standby;

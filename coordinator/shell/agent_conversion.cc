@@ -226,7 +226,7 @@ absl::StatusOr<job::Event> FromProto(const agent::v1::FromAgent& message, const 
   return runtime::InvalidFields(
       {{.field = "message",
         .description = "found none that is numbered; allowed is from_worker, worker_exited, "
-                       "device_faults or leaving"}});
+                       "device_faults, leaving or link_probed"}});
 }
 
 agent::v1::ToAgent ToProto(const job::StartWorker& action) {

@@ -145,6 +145,10 @@ std::optional<job::Event> AgentSessions::EventOf(const std::string& node,
     take_log_(node, message.log_lines());
     return {};
   }
+  if (message.has_link_probed()) {
+    take_probe_(node, message.link_probed());
+    return {};
+  }
   // Whose device it sits on says what a worker does: no other agent can end it, or report for it.
   const WorkerId worker = WorkerOf(message);
   if (worker != WorkerId{} && runs_elsewhere_(worker, node)) {

@@ -65,6 +65,9 @@ class AgentSessions {
   // Takes what a worker of the node wrote; may drop it.
   using TakeLog = std::function<void(const std::string& node, const agent::v1::LogLines& lines)>;
 
+  // Takes what an agent found of a link.
+  using TakeProbe = std::function<void(const std::string& node, const agent::v1::LinkProbed& said)>;
+
   // Whether another node than this has the worker.
   using RunsElsewhere = std::function<bool(WorkerId worker, const std::string& node)>;
 
@@ -80,6 +83,9 @@ class AgentSessions {
 
   // Until then what workers write is dropped.
   void SetTakeLog(TakeLog take_log) { take_log_ = std::move(take_log); }
+
+  // Until then what they found is dropped.
+  void SetTakeProbe(TakeProbe take_probe) { take_probe_ = std::move(take_probe); }
 
   // The first message of a stream. On error the stream is not part of any session; the caller
   // closes it. Errors: InvalidArgument, not a proper Hello; FailedPrecondition, an agent of another
@@ -137,6 +143,7 @@ class AgentSessions {
   // Names of nodes by the host that they came from last, and the reverse; none is empty.
   std::map<std::string, std::set<std::string>> nodes_of_;
   std::map<std::string, std::string> host_of_;
+  TakeProbe take_probe_ = [](const std::string&, const agent::v1::LinkProbed&) {};
   TakeLog take_log_ = [](const std::string&, const agent::v1::LogLines&) {};
 };
 

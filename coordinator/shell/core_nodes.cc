@@ -166,6 +166,29 @@ void CoreRunner::SetAgentLogLevel(const std::string& node, const std::string& le
   });
 }
 
+absl::Status CoreRunner::CheckProbe(const std::string& name, bool while_training) const {
+  const absl::StatusOr<v1::Node> node = FindNode(name);
+  if (!node.ok()) return node.status();
+  if (!node->connected()) {
+    return absl::FailedPreconditionError("nodes/" + name + ": its agent is not connected");
+  }
+  const std::string job = cluster_.JobOn(name);
+  if (job.empty() || while_training) return absl::OkStatus();
+  return NotGone(name,
+                 "job " + job + " has workers there, whose rounds a measurement would disturb",
+                 {.reason = "NODE_HAS_WORKERS", .metadata = {{"job", job}}});
+}
+
+void CoreRunner::ProbeLink(const LinkQuery& query, Answer<v1::ProbeLinkResponse> answer) {
+  around_.control.Post([this, query, answer = std::move(answer)] {
+    for (const std::string& name : {query.from, query.to}) {
+      const absl::Status may = CheckProbe(name, query.while_training);
+      if (!may.ok()) return answer(may);
+    }
+    links_.Ask(query.from, query.to, answer);
+  });
+}
+
 void CoreRunner::MarkNode(const std::string& name, NodeMarking marking, Answer<v1::Node> answer) {
   around_.control.Post([this, name, marking, answer = std::move(answer)] {
     absl::StatusOr<v1::Node> node = FindNode(name);

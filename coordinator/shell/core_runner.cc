@@ -85,7 +85,11 @@ CoreRunner::CoreRunner(const Surroundings& surroundings)
           [this](WorkerId worker, const std::string& node) {
             return cluster_.RunsElsewhere(worker, node);
           }),
-      history_(NewLife()) {}
+      history_(NewLife()) {
+  sessions_.SetTakeProbe([this](const std::string& node, const agent::v1::LinkProbed& said) {
+    links_.Hear(node, said);
+  });
+}
 
 CoreRunner::~CoreRunner() = default;
 
@@ -164,6 +168,7 @@ void CoreRunner::Close(const absl::Status& status, Duration grace) {
     give_up_.emplace(around_.control);
     give_up_->After(grace, [this] { queue_.Close(); });
     sessions_.CloseAll(status);
+    links_.GiveUp(status);
     watchers_.EndAll(status);
     waiters_.Expire(Instant::max());
   });

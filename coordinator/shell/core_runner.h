@@ -23,6 +23,7 @@
 #include "coordinator/shell/event_history.h"
 #include "coordinator/shell/job_conversion.h"
 #include "coordinator/shell/job_watchers.h"
+#include "coordinator/shell/link_inquiry.h"
 #include "coordinator/shell/request_index.h"
 #include "coordinator/store/job_numbers.h"
 #include "coordinator/store/store.h"
@@ -196,6 +197,15 @@ class CoreRunner {
   void SetAgentLogLevel(const std::string& node, const std::string& level,
                         std::function<void(const absl::Status&)> answer);
 
+  // As LinkInquiry::Ask. Errors of that; NotFound; FailedPrecondition, an agent is not connected,
+  // or a job has workers there and `while_training` is not set.
+  struct LinkQuery {
+    std::string from{};
+    std::string to{};
+    bool while_training = false;
+  };
+  void ProbeLink(const LinkQuery& query, Answer<v1::ProbeLinkResponse> answer);
+
   // A file of a job, on its way here and whole.
   struct Brought {
     std::string id{};
@@ -275,6 +285,8 @@ class CoreRunner {
   std::set<std::string> NodeNames(const std::vector<NodeView>& views) const;
   v1::Node NodeFrom(const std::string& name, const NodeView* view) const;
   absl::StatusOr<v1::Node> FindNode(const std::string& name) const;
+  // Errors: ProbeLink's.
+  absl::Status CheckProbe(const std::string& node, bool while_training) const;
   // Errors: DeleteNode's.
   absl::Status CheckNodeGone(const std::string& name) const;
 
@@ -286,6 +298,9 @@ class CoreRunner {
   telemetry::AwaitedNodes awaited_nodes_;
   delivery::ActionQueue queue_;
   AgentSessions sessions_;
+  LinkInquiry links_{around_.control, [this](const std::string& node, agent::v1::ToAgent message) {
+                       sessions_.Tell(node, std::move(message));
+                     }};
   JobWatchers watchers_;
   EventHistory history_;
   ChangeWaiters waiters_;

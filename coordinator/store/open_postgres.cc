@@ -1,10 +1,7 @@
-#include <sys/random.h>
-
 #include <cstdint>
 #include <string>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "base/check.h"
 #include "coordinator/store/postgres_database.h"
 #include "coordinator/store/postgres_lease.h"
@@ -15,17 +12,6 @@
 
 namespace tactus::store {
 namespace {
-
-constexpr std::size_t kHolderBytes = 12;
-
-// No other process's.
-absl::StatusOr<std::string> NewHolder() {
-  std::string bytes(kHolderBytes, '\0');
-  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    return absl::UnavailableError("store: no random numbers");
-  }
-  return absl::BytesToHexString(bytes);
-}
 
 absl::StatusOr<std::string> ServerIdOf(PGconn* connection) {
   const absl::StatusOr<PostgresResult> rows = RunText(connection, "SELECT id FROM server");

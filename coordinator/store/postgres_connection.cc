@@ -214,6 +214,82 @@ absl::Status PreparePostgres(PGconn* connection, const std::string& name, const 
       .status();
 }
 
+namespace {
+
+// Of COPY's binary form: what it begins with, and two numbers, of which neither says anything here.
+constexpr std::string_view kCopyBegins("PGCOPY\n\377\r\n\0\0\0\0\0\0\0\0\0", 19);
+constexpr std::size_t kSentAtOnce = 256 << 10;
+
+template <typename Number>
+void AppendBig(Number big, std::string& bytes) {
+  bytes.append(reinterpret_cast<const char*>(&big), sizeof big);
+}
+
+void AppendLength(std::int32_t length, std::string& bytes) {
+  AppendBig(htobe32(static_cast<std::uint32_t>(length)), bytes);
+}
+
+}  // namespace
+
+RowStream::~RowStream() {
+  if (!open_) return;
+  PQputCopyEnd(connection_, "given up");
+  while (const PostgresResult result{PQgetResult(connection_)}) {
+  }
+}
+
+absl::Status RowStream::Begin(const std::string& table, const std::vector<std::string>& columns) {
+  std::string names;
+  for (const std::string& column : columns) names += (names.empty() ? "" : ", ") + column;
+  const PostgresResult result(PQexec(
+      connection_, ("COPY " + table + " (" + names + ") FROM STDIN (FORMAT binary)").c_str()));
+  if (PQresultStatus(result.get()) != PGRES_COPY_IN) {
+    return StatusOfResult(connection_, result.get());
+  }
+  open_ = true;
+  columns_ = static_cast<std::int16_t>(columns.size());
+  waiting_ = kCopyBegins;
+  return absl::OkStatus();
+}
+
+void RowStream::BeginRow() { AppendBig(htobe16(static_cast<std::uint16_t>(columns_)), waiting_); }
+
+void RowStream::PutInt(std::int64_t value) {
+  AppendLength(sizeof value, waiting_);
+  AppendBig(htobe64(static_cast<std::uint64_t>(value)), waiting_);
+}
+
+void RowStream::PutBytes(std::string_view bytes) {
+  AppendLength(static_cast<std::int32_t>(bytes.size()), waiting_);
+  waiting_ += bytes;
+}
+
+void RowStream::PutNull() { AppendLength(-1, waiting_); }
+
+absl::Status RowStream::EndRow() {
+  return waiting_.size() < kSentAtOnce ? absl::OkStatus() : Send();
+}
+
+absl::Status RowStream::Send() {
+  const int sent = PQputCopyData(connection_, waiting_.data(), static_cast<int>(waiting_.size()));
+  waiting_.clear();
+  return sent == 1 ? absl::OkStatus() : StatusOfResult(connection_, nullptr);
+}
+
+absl::Status RowStream::End() {
+  AppendBig(htobe16(0xffff), waiting_);
+  const absl::Status sent = Send();
+  if (!sent.ok()) return sent;
+  open_ = false;
+  if (PQputCopyEnd(connection_, nullptr) != 1) return StatusOfResult(connection_, nullptr);
+  absl::Status status;
+  while (PGresult* const returned = PQgetResult(connection_)) {
+    const absl::Status one = Checked(connection_, returned).status();
+    if (status.ok()) status = one;
+  }
+  return status;
+}
+
 std::int64_t IntAt(const PGresult* result, int row, int column) {
   const char* const bytes = PQgetvalue(result, row, column);
   switch (PQgetlength(result, row, column)) {
@@ -236,6 +312,8 @@ std::string BytesAt(const PGresult* result, int row, int column) {
   return std::string(PQgetvalue(result, row, column),
                      static_cast<std::size_t>(PQgetlength(result, row, column)));
 }
+
+bool IsNumber(const PGresult* result, int column) { return PQftype(result, column) == kInt8; }
 
 std::string TextAt(const PGresult* result, int row, int column) {
   return PQgetvalue(result, row, column);

@@ -80,9 +80,41 @@ absl::StatusOr<PostgresResult> RunPrepared(PGconn* connection, const std::string
 absl::Status PreparePostgres(PGconn* connection, const std::string& name, const std::string& sql,
                              const PostgresParameters& parameters);
 
+// Rows that go into a table in one stream, which takes a tenth of the time of a statement each.
+// Within a transaction. One thread; outlived by the connection, which does nothing else meanwhile.
+class RowStream {
+ public:
+  explicit RowStream(PGconn* connection) : connection_(connection) {}
+  ~RowStream();  // one that has not ended puts nothing, and fails its transaction
+  RowStream(const RowStream&) = delete;
+  RowStream& operator=(const RowStream&) = delete;
+
+  // Of these columns of `table`, of which each row has all, in their order.
+  absl::Status Begin(const std::string& table, const std::vector<std::string>& columns);
+  void BeginRow();
+  void PutInt(std::int64_t value);
+  void PutBytes(std::string_view bytes);  // of a text or blob
+  void PutNull();
+  // Sends what waits, where that is worth it.
+  absl::Status EndRow();
+  // Errors of these: as RunText has them, of whichever row it was.
+  absl::Status End();
+
+ private:
+  absl::Status Send();
+
+  PGconn* const connection_;
+  std::int16_t columns_ = 0;
+  std::string waiting_;
+  bool open_ = false;
+};
+
 // Of a row that came as bytes; a NULL is 0, and empty.
 std::int64_t IntAt(const PGresult* result, int row, int column);
 std::string BytesAt(const PGresult* result, int row, int column);
+
+// Whether the column is of numbers, whichever way its rows came.
+bool IsNumber(const PGresult* result, int column);
 
 // Of a row that came as text.
 std::string TextAt(const PGresult* result, int row, int column);

@@ -2,10 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <utility>
+#include <vector>
 
 #include "coordinator/store/partial_copy.h"
+#include "coordinator/store/postgres_schema.h"
 #include "coordinator/store/schema.h"
 #include "coordinator/store/sql_functions.h"
 #include "coordinator/store/sqlite_connection.h"
@@ -13,31 +14,27 @@
 namespace tactus::store {
 namespace {
 
-constexpr Oid kInt8Type = 20;
 constexpr Oid kByteaType = 17;
 
-// Of both databases, with the columns of both. What is not a table of PostgreSQL's is written as
-// the embedded one has it.
 struct Source {
-  const char* table;
-  const char* query;
+  std::string table;
+  std::string query;
 };
-constexpr Source kSources[] = {
-    {"jobs", "SELECT * FROM jobs"},
-    {"rounds", "SELECT * FROM rounds"},
-    {"decisions", "SELECT * FROM decisions"},
-    {"validations", "SELECT * FROM validations"},
-    {"nodes", "SELECT * FROM nodes"},
-    {"forgotten", "SELECT * FROM forgotten"},
-    {"thinning", "SELECT * FROM thinning"},
-    {"set_aside", "SELECT * FROM set_aside"},
-    {"memories", "SELECT * FROM memories"},
-    {"priors", "SELECT * FROM priors"},
-    {"names", "SELECT * FROM names"},
-    {"meta", "SELECT * FROM meta"},
-    {"meta", "SELECT 'epoch' AS key, max(epoch) AS value FROM terms HAVING max(epoch) IS NOT NULL"},
-    {"meta", "SELECT 'server_id' AS key, id AS value FROM server"},
-};
+
+// What is not a table of PostgreSQL's is written as the embedded one has it.
+std::vector<Source> Sources() {
+  std::vector<Source> sources;
+  for (const CommonTable& table : CommonTables()) {
+    sources.push_back({table.name, std::string("SELECT * FROM ") + table.name});
+  }
+  sources.push_back({"meta", "SELECT * FROM meta"});
+  sources.push_back({"meta",
+                     "SELECT 'epoch' AS key, max(epoch) AS value FROM terms"
+                     "  HAVING max(epoch) IS NOT NULL"});
+  sources.push_back({"meta", "SELECT 'server_id' AS key, id AS value FROM server"});
+  return sources;
+}
+
 constexpr const char* kFetch = "FETCH 500 FROM rows";
 
 class TableCopy final : public StoreCopy {
@@ -53,7 +50,8 @@ class TableCopy final : public StoreCopy {
 
   const PostgresConnection source_;
   PartialCopy target_;
-  std::size_t table_ = 0;  // of kSources, which is copied now
+  const std::vector<Source> sources_ = Sources();
+  std::size_t table_ = 0;  // of those, which is copied now
   bool cursor_open_ = false;
 };
 
@@ -69,8 +67,7 @@ absl::Status TableCopy::Begin() {
 absl::StatusOr<bool> TableCopy::Step() {
   if (!cursor_open_) {
     const absl::Status declared =
-        RunText(source_.get(),
-                std::string("DECLARE rows NO SCROLL CURSOR FOR ") + kSources[table_].query)
+        RunText(source_.get(), "DECLARE rows NO SCROLL CURSOR FOR " + sources_[table_].query)
             .status();
     if (!declared.ok()) return declared;
     cursor_open_ = true;
@@ -83,7 +80,7 @@ absl::StatusOr<bool> TableCopy::Step() {
   const absl::Status closed = RunText(source_.get(), "CLOSE rows").status();
   if (!closed.ok()) return closed;
   cursor_open_ = false;
-  if (++table_ < std::size(kSources)) return false;
+  if (++table_ < sources_.size()) return false;
   const absl::Status finished = target_.GiveName();
   if (!finished.ok()) return finished;
   return true;
@@ -97,16 +94,16 @@ absl::Status TableCopy::PutRows(const PGresult* rows) {
     columns += std::string(column == 0 ? "" : ", ") + PQfname(rows, column);
     marks += column == 0 ? "?" : ", ?";
   }
-  absl::StatusOr<SqliteStatement> insert = SqliteStatement::Prepare(
-      target_.get(), std::string("INSERT OR REPLACE INTO ") + kSources[table_].table + " (" +
-                         columns + ") VALUES (" + marks + ")");
+  absl::StatusOr<SqliteStatement> insert =
+      SqliteStatement::Prepare(target_.get(), "INSERT OR REPLACE INTO " + sources_[table_].table +
+                                                  " (" + columns + ") VALUES (" + marks + ")");
   if (!insert.ok()) return insert.status();
   absl::Status status = Execute(target_.get(), "BEGIN");
   for (int row = 0; row < PQntuples(rows) && status.ok(); ++row) {
     for (int column = 0; column < count; ++column) {
       if (PQgetisnull(rows, row, column) != 0) continue;  // unbound is NULL
       const Oid type = PQftype(rows, column);
-      if (type == kInt8Type) {
+      if (IsNumber(rows, column)) {
         insert->BindInt(column + 1, IntAt(rows, row, column));
       } else if (type == kByteaType) {
         insert->BindBlob(column + 1, BytesAt(rows, row, column));

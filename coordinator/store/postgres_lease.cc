@@ -1,16 +1,20 @@
 #include "coordinator/store/postgres_lease.h"
 
+#include <sys/random.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "runtime/control_thread.h"
 #include "runtime/now.h"
 
 namespace tactus::store {
 namespace {
 
+constexpr std::size_t kHolderBytes = 12;
 constexpr const char* kNewest =
     "SELECT epoch, terms.holder, address,"
     "  ended IS NOT NULL OR lease.holder <> terms.holder OR until <= clock_timestamp()"
@@ -81,6 +85,14 @@ absl::StatusOr<std::int64_t> Extend(PGconn* connection, const char* sql, const s
 void GiveUp(PGconn* connection) { RunText(connection, "ROLLBACK").IgnoreError(); }
 
 }  // namespace
+
+absl::StatusOr<std::string> NewHolder() {
+  std::string bytes(kHolderBytes, '\0');
+  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    return absl::UnavailableError("store: no random numbers");
+  }
+  return absl::BytesToHexString(bytes);
+}
 
 absl::StatusOr<Term> NewestTerm(PGconn* connection) { return ReadNewest(connection); }
 

@@ -32,6 +32,9 @@ struct Claim {
   Duration lease{};
 };
 
+// A name that no other process has. Error: Unavailable.
+absl::StatusOr<std::string> NewHolder();
+
 struct Term {
   std::uint64_t epoch = 0;  // 0: nobody has ever led
   std::string holder{};

@@ -112,7 +112,21 @@ constexpr const char* kPostgresSteps[] = {
     "    AS BIGINT), 0) AS number FROM jobs",
 };
 
+constexpr CommonTable kCommonTables[] = {{"jobs", "id"},
+                                         {"rounds", "job, round"},
+                                         {"decisions", "job, plan_version, axis"},
+                                         {"validations", "job, rounds"},
+                                         {"nodes", "name"},
+                                         {"forgotten", "job"},
+                                         {"thinning", "job"},
+                                         {"set_aside", "id"},
+                                         {"memories", "job"},
+                                         {"priors", "key"},
+                                         {"names", "stem"}};
+
 }  // namespace
+
+std::span<const CommonTable> CommonTables() { return kCommonTables; }
 
 absl::Status LayPostgresGround(PGconn* connection) {
   const absl::StatusOr<PostgresResult> laid =

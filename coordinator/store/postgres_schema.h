@@ -4,9 +4,19 @@
 
 #include <libpq-fe.h>
 
+#include <span>
+
 #include "absl/status/status.h"
 
 namespace tactus::store {
+
+// A table that the embedded database has too, with the same columns.
+struct CommonTable {
+  const char* name;
+  const char* key;  // that its rows differ by, as ORDER BY has it, in bytes' order in both
+};
+// All but `meta`, which has rows in one that are tables in the other: see postgres_copy.cc.
+std::span<const CommonTable> CommonTables();
 
 // What has to be there before anybody leads: the table of terms (see postgres_lease.h) and the
 // database's name for itself. Does nothing where they are. Errors: as RunText.

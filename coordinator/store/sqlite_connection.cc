@@ -114,4 +114,8 @@ std::string SqliteStatement::ColumnBytes(int column) const {
   return std::string(static_cast<const char*>(bytes), static_cast<std::size_t>(length));
 }
 
+bool SqliteStatement::ColumnIsNull(int column) const {
+  return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL;
+}
+
 }  // namespace tactus::store

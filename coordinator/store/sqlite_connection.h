@@ -47,6 +47,7 @@ class SqliteStatement final : public Statement {
   void Reset() override;
   std::int64_t ColumnInt(int column) const override;
   std::string ColumnBytes(int column) const override;
+  bool ColumnIsNull(int column) const;
 
  private:
   struct Finalize {

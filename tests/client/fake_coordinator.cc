@@ -190,6 +190,13 @@ grpc::Status FakeCoordinator::DrainNode(grpc::ServerContext*, const v1::DrainNod
   return grpc::Status::OK;
 }
 
+grpc::Status FakeCoordinator::ProbeLink(grpc::ServerContext*, const v1::ProbeLinkRequest* request,
+                                        v1::ProbeLinkResponse* response) {
+  Note("ProbeLink", *request);
+  response->set_error("nodes/n1: nobody listens");
+  return grpc::Status::OK;
+}
+
 grpc::Status FakeCoordinator::UncordonNode(grpc::ServerContext*,
                                            const v1::UncordonNodeRequest* request,
                                            v1::Node* response) {

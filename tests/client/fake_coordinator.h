@@ -86,6 +86,8 @@ class FakeCoordinator : public v1::Jobs::Service,
                          v1::Node* response) override;
   grpc::Status UncordonNode(grpc::ServerContext*, const v1::UncordonNodeRequest* request,
                             v1::Node* response) override;
+  grpc::Status ProbeLink(grpc::ServerContext*, const v1::ProbeLinkRequest* request,
+                         v1::ProbeLinkResponse* response) override;
   grpc::Status DeleteNode(grpc::ServerContext*, const v1::DeleteNodeRequest* request,
                           google::protobuf::Empty* response) override;
   grpc::Status CheckIntegrity(grpc::ServerContext*, const v1::CheckIntegrityRequest* request,

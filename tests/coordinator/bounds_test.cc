@@ -3,23 +3,18 @@
 
 #include "coordinator/access/bounds.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
 
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
-#include "base/descriptor.h"
 #include "coordinator/access/audit_chain.h"
-#include "runtime/host_port.h"
 #include "runtime/sha256.h"
 #include "tactus/agent/v1/session.grpc.pb.h"
 #include "tests/coordinator/fake_agent.h"
+#include "tests/coordinator/silent_connection.h"
 #include "tests/coordinator/tls_fixture.h"
 #include "tests/support/http/http_client.h"
 
@@ -232,35 +227,14 @@ TEST_F(BoundsTest, BelowTheFloorNothingIsAcceptedAndResultsAre) {
   EXPECT_THAT(Metrics(), HasSubstr("tactus_state_floor_bytes 1"));
 }
 
-Descriptor Dial(const std::string& address) {
-  const auto parts = runtime::ParseHostPort(address);
-  Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(static_cast<std::uint16_t>(parts->port));
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
-  return socket;
-}
-
-// Whether the other end closes it within that time.
-bool Closes(const Descriptor& socket, int milliseconds) {
-  char byte = 0;
-  pollfd waits = {.fd = socket.get(), .events = POLLIN, .revents = 0};
-  while (::poll(&waits, 1, milliseconds) > 0) {
-    if (::recv(socket.get(), &byte, 1, 0) <= 0) return true;
-  }
-  return false;
-}
-
 TEST_F(BoundsTest, AHostHasSoManyConnectionsAndThoseThatEndMakeRoom) {
   options_.bounds.connections_per_host = 3;
   Restart();
   ASSERT_TRUE(Create(SmallSpec()).ok());  // the first connection
   std::vector<Descriptor> silent;
-  for (int i = 0; i < 2; ++i) silent.push_back(Dial(server_->address()));
+  for (int i = 0; i < 2; ++i) silent.push_back(ConnectSilently(server_->address()));
 
-  EXPECT_TRUE(Closes(Dial(server_->address()), 5000));
+  EXPECT_TRUE(Closes(ConnectSilently(server_->address()), 5000));
 
   EXPECT_TRUE(Create(SmallSpec()).ok());  // on a connection that stands
   EXPECT_TRUE(IsAudited("connection", "RESOURCE_EXHAUSTED"));

@@ -106,6 +106,12 @@ void FakeAgent::Log(const std::string& job, std::uint64_t worker, std::uint64_t 
   Write(std::move(said));
 }
 
+void FakeAgent::SayProbed(const agent::v1::LinkProbed& probed) {
+  agent::v1::FromAgent said;
+  *said.mutable_link_probed() = probed;
+  Write(std::move(said));
+}
+
 void FakeAgent::Write(agent::v1::FromAgent message) {
   message.set_sequence(said_.size() + 1);
   message.set_acknowledged(received_);

@@ -43,6 +43,9 @@ class FakeAgent {
   void Log(const std::string& job, std::uint64_t worker, std::uint64_t offset,
            const std::string& text);
 
+  // What it found of a link.
+  void SayProbed(const agent::v1::LinkProbed& probed);
+
   // Uploads `content`, saying that it has `size_bytes` and is of `worker`; 0: says of nobody.
   grpc::Status Upload(const std::string& job, const std::string& path, const std::string& content,
                       std::uint64_t size_bytes, std::uint64_t worker = 0);

@@ -7,11 +7,13 @@
 
 #include <chrono>
 #include <memory>
+#include <vector>
 
 #include "coordinator/service/server.h"
 #include "identity/dial.h"
 #include "runtime/status.h"
 #include "tactus/v1/jobs.grpc.pb.h"
+#include "tests/coordinator/silent_connection.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tactus::service {
@@ -65,6 +67,24 @@ TEST_F(StandbyTest, ItHoldsItsFolderAndItsAddress) {
 
   EXPECT_TRUE(absl::IsUnavailable(Standby::Open(Options("a")).status()));
   EXPECT_TRUE(absl::IsUnavailable(Standby::Open(Options("b", (*standby)->address())).status()));
+}
+
+TEST_F(StandbyTest, AHostHasSoManyConnectionsAndThoseThatEndMakeRoom) {
+  ServerOptions options = Options("a");
+  options.bounds.connections_per_host = 3;
+  const auto standby = Standby::Open(options);
+  ASSERT_TRUE(standby.ok()) << standby.status();
+  const auto jobs = Dial((*standby)->address());
+  ASSERT_TRUE(absl::IsUnavailable(List(*jobs, true)));  // the first connection
+  std::vector<Descriptor> silent;
+  for (int i = 0; i < 2; ++i) silent.push_back(ConnectSilently((*standby)->address()));
+
+  EXPECT_TRUE(Closes(ConnectSilently((*standby)->address()), 5000));
+
+  EXPECT_EQ(List(*jobs, true).message(), "coordinator: stands by; nobody leads yet");
+  silent.clear();
+  const Descriptor again = ConnectSilently((*standby)->address());
+  EXPECT_FALSE(Closes(again, 200));
 }
 
 TEST_F(StandbyTest, CallsOfWhoKnowsSeveralGoToTheOneThatServes) {

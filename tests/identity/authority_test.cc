@@ -209,6 +209,38 @@ TEST_F(AuthorityFilesTest, WhoIsRevokedIsOnTheListOnceAndByWhateverName) {
   EXPECT_FALSE(has(Kind::kUser, "alice2", "0f0"));
 }
 
+TEST_F(AuthorityFilesTest, WhatWasSignedIsWorthNothingFromTheEarliestTimeOn) {
+  const std::string path = folder_.path() + "/revoked";
+  constexpr std::int64_t kNoon = 1'764'676'800;  // 2025-12-02T12:00:00Z
+  const auto since = [&](const std::string& serial) {
+    return Revocations::Parse(Content(path))
+        ->Since({.holder = {.domain = "x", .kind = Kind::kCoordinator}, .serial = serial});
+  };
+
+  ASSERT_TRUE(Revoke(path, "serial 0f", kNoon).ok());
+  EXPECT_EQ(Content(path), "serial 0f since 2025-12-02T12:00:00Z\n");
+  EXPECT_EQ(since("0f"), kNoon);
+  EXPECT_EQ(since("0e"), std::nullopt);
+  ASSERT_TRUE(Revoke(path, "serial 0f", kNoon + 1).ok());
+  EXPECT_EQ(Content(path), "serial 0f since 2025-12-02T12:00:00Z\n");
+  ASSERT_TRUE(Revoke(path, "serial 0f", kNoon - 60).ok());
+  EXPECT_EQ(since("0f"), kNoon - 60);
+  ASSERT_TRUE(Revoke(path, "coordinator", kNoon - 120).ok());
+  EXPECT_EQ(since("0f"), kNoon - 120);
+  ASSERT_TRUE(Revoke(path, "serial 0f").ok());
+  EXPECT_EQ(since("0f"), 0);
+  EXPECT_EQ(since("0e"), kNoon - 120);
+}
+
+TEST(RevocationsTest, ATimeThatIsNoneIsNamed) {
+  for (const char* line : {"user/a since", "user/a since ", "user/a since yesterday",
+                           "user/a since infinite-future", "user/a since 1969-01-01T00:00:00Z",
+                           "since 2026-12-02T10:00:00Z", "user/a 2026-12-02T10:00:00Z"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(Revocations::Parse(line).status())) << line;
+  }
+  EXPECT_TRUE(Revocations::Parse("user/a  since  2026-12-02T10:00:00+01:00 # late\n").ok());
+}
+
 TEST(RevocationsTest, ALineThatIsNoneIsNamed) {
   EXPECT_TRUE(std::string(Revocations::Parse("user/a\n\nwho/b\n").status().message())
                   .starts_with("line 3: allowed are "));

@@ -1,5 +1,5 @@
 """What an attacker does, one test each, named so: none of it succeeds. Those of processes on a node (programs that kill or read
-their neighbours) are escape_test.py's."""
+their neighbours) are escape_test.py's. That they succeed where nothing protects is attacks_unprotected_test.py's."""
 import contextlib
 import json
 import os
@@ -234,6 +234,12 @@ class InsidersTest(AttackTest):
         # Another authority's coordinator vouches for nothing here.
         self.tactus("admin", "init-ca", "--out", self.folder.path / "other")
         self.assertIn("has not signed", self.tactus("verify", result, "--ca", self.folder.path / "other/ca.pem", code=1))
+        # Nor does this one's certificate from when on somebody else had its key.
+        asked = ("verify", result, "--ca", self.folder.path / "ca/ca.pem", "--revoked", self.cluster.tls["coordinator"] / "revoked")
+        self.tactus("admin", "revoke", "--coordinator", "--in", self.cluster.tls["coordinator"])
+        self.assertIn("and by the record's own word signed before", self.tactus(*asked))
+        self.tactus("admin", "revoke", "--coordinator", "--since", "2020-01-01T00:00:00Z", "--in", self.cluster.tls["coordinator"])
+        self.assertRegex(self.tactus(*asked, code=1), "WRONG  signature: is by certificate .* is revoked since 2020-01-01T00:00:00Z")
 
     def test_a_job_reads_files_of_the_node_by_naming_them_as_data(self):
         secret = self.folder.path / "private" / "secret.txt"

@@ -11,7 +11,7 @@ import unittest
 
 from cluster import Cluster, Folder, processes_of, tiny_spec, wait_until
 
-ROUNDS = 1200
+ROUNDS = 800
 BATCH = 16  # of both workers
 ROUNDS_ALONE = 100  # of 1 ms or so, of a survivor until it has heard that it is to suspend
 EVERY = "1s"  # of training, a checkpoint

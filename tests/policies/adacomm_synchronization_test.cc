@@ -73,7 +73,7 @@ TEST(AdacommSynchronizationTest, ThePeriodIsTheRulesOnTheMeasuredLoss) {
     for (int i = 0; i < rounds; ++i) {
       for (const Report& report : ReportsOf(plan, round, {.loss = loss})) planner.Observe(report);
       ++round;
-      if (std::optional<Revision> revision = planner.Decide(plan)) return revision;
+      if (std::optional<Revision> revision = planner.Decide(plan, {})) return revision;
     }
     return std::nullopt;
   };
@@ -95,7 +95,7 @@ TEST(AdacommSynchronizationTest, ALostRoundHalvesThePeriod) {
   plan.version = 1;
   const auto round = [&](std::uint64_t number, const RoundFacts& facts) {
     for (const Report& report : ReportsOf(plan, number, facts)) planner.Observe(report);
-    return planner.Decide(plan);
+    return planner.Decide(plan, {});
   };
   for (std::uint64_t number = 0; number < 8; ++number) ASSERT_FALSE(round(number, {}));
 
@@ -112,7 +112,7 @@ TEST(AdacommSynchronizationTest, ANewGroupGoesOnWithThePeriodThatWasReached) {
   std::optional<Revision> revision;
   for (std::uint64_t round = 0; round < 40 && !revision; ++round) {
     for (const Report& report : ReportsOf(plan, round, {})) planner.Observe(report);
-    revision = planner.Decide(plan);
+    revision = planner.Decide(plan, {});
   }
   ASSERT_TRUE(revision.has_value());
 

@@ -58,7 +58,7 @@ class AutoAggregationLoopTest : public testing::Test {
                              .orthogonality = orthogonality + noise * rng_.Normal()};
       for (const Report& report : ReportsOf(plan_, round_, facts)) planner_.Observe(report);
       ++round_;
-      const std::optional<Revision> revision = planner_.Decide(plan_);
+      const std::optional<Revision> revision = planner_.Decide(plan_, {});
       if (!revision) continue;
       changes += revision->plan.aggregation != plan_.aggregation ? 1 : 0;
       plan_ = revision->plan;

@@ -368,7 +368,7 @@ class AutoEncodingByHandTest : public testing::Test {
       facts.transfer_seconds = 0.4 * ShareOf(plan_.encoding, 4);
       for (const Report& report : ReportsOf(plan_, round_, facts)) planner_->Observe(report);
       ++round_;
-      if (const std::optional<Revision> revision = planner_->Decide(plan_)) {
+      if (const std::optional<Revision> revision = planner_->Decide(plan_, {})) {
         plan_ = revision->plan;
         last_ = revision->decisions[0];
       }

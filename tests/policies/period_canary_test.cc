@@ -188,6 +188,19 @@ TEST_F(PeriodCanaryTest, OneThatWouldTakeMoreThanItsShareIsNotBegun) {
   EXPECT_EQ(rounds, std::ceil(PeriodCanary::kStepsMin / PeriodCanary::kShareMost));
 }
 
+// What it weighs is what would come until the training time has doubled.
+TEST_F(PeriodCanaryTest, OneWhoseHorizonTrainingDoesNotReachIsNotBegun) {
+  const PeriodCanary::Setting setting{
+      .version_before = 1, .version = 2, .seconds_start = seen_.seconds()};
+
+  seen_.Outlook(0.99 * seen_.seconds());
+  EXPECT_FALSE(PeriodCanary::Comparable(setting, seen_));
+  seen_.Outlook(seen_.seconds());
+  EXPECT_TRUE(PeriodCanary::Comparable(setting, seen_));
+  seen_.Outlook(std::nullopt);
+  EXPECT_TRUE(PeriodCanary::Comparable(setting, seen_));
+}
+
 TEST_F(PeriodCanaryTest, OfFewRoundsNothingCanBeCompared) {
   const PeriodCanary::Setting whole{
       .version_before = 1, .version = 2, .seconds_start = seen_.seconds()};

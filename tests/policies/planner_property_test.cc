@@ -142,7 +142,7 @@ TEST(PlannerPropertyTest, EveryPlanFitsIsAllowedAndExplainedWhateverIsReported) 
       for (report.rank = 0; report.rank < members; ++report.rank) {
         if (rng.Below(200) > 0) planner->Observe(AnyReport(rng, plan, report));
       }
-      const std::optional<Revision> revision = planner->Decide(plan);
+      const std::optional<Revision> revision = planner->Decide(plan, {});
       if (revision) {
         ExpectSound(*revision, members, options);
         EXPECT_EQ(revision->plan.version, plan.version + 1);
@@ -220,8 +220,8 @@ TEST(PlannerPropertyTest, OneMadeOfTheMemoryOfAnotherGoesOnLikeItWhateverIsRepor
         EXPECT_EQ(other->Recall(memory, group.members()), "");
         other->Resume(group.plan(), {});
       });
-      const std::optional<Revision> revision = lives.Decide(group.plan());
-      ExpectAlike(revision, other->Decide(group.plan()));
+      const std::optional<Revision> revision = lives.Decide(group.plan(), {});
+      ExpectAlike(revision, other->Decide(group.plan(), {}));
       ASSERT_EQ(lives.Memory(), other->Memory());  // with what was measured
       lives.TakeMeasured();
       other->TakeMeasured();
@@ -243,7 +243,7 @@ TEST(PlannerPropertyTest, AMemoryThatSomebodyChangedIsRefusedOrServesAndEndsNoPr
     group.Start(lives);
     for (int round = 0; round < 60; ++round) {
       group.Round([&](const Report& report) { lives.Observe(report); });
-      group.Follow(lives.Decide(group.plan()));
+      group.Follow(lives.Decide(group.plan(), {}));
     }
     std::string memory = lives.Memory();
     for (std::uint64_t i = 0; i <= rng.Below(3); ++i) {
@@ -258,7 +258,7 @@ TEST(PlannerPropertyTest, AMemoryThatSomebodyChangedIsRefusedOrServesAndEndsNoPr
 
     for (int round = 0; round < 60; ++round) {
       group.Round([&](const Report& report) { other.Observe(report); });
-      group.Follow(other.Decide(group.plan()));
+      group.Follow(other.Decide(group.plan(), {}));
       other.TakeMeasured();
     }
   }

@@ -41,7 +41,7 @@ TEST_F(PlannerRevertTest, WhatIsFrozenStays) {
 
   for (int round = 0; round < 20; ++round) {
     See(planner, 1);
-    EXPECT_FALSE(planner.Decide(plan_).has_value());
+    EXPECT_FALSE(planner.Decide(plan_, {}).has_value());
   }
 
   Planner free({});
@@ -50,7 +50,7 @@ TEST_F(PlannerRevertTest, WhatIsFrozenStays) {
   bool moved = false;
   for (int round = 0; round < 20 && !moved; ++round) {
     See(free, 1);
-    moved = free.Decide(plan_).has_value();
+    moved = free.Decide(plan_, {}).has_value();
   }
   EXPECT_TRUE(moved) << "shares of 32,32 do not suit speeds of 64 and 16";
 }
@@ -96,7 +96,7 @@ TEST_F(PlannerRevertTest, WhatItBroughtIsMeasuredAndTheAxisStays) {
   std::vector<Decision> measured;
   for (int i = 0; i < 40; ++i) {
     See(planner, 1);
-    EXPECT_FALSE(planner.Decide(plan_).has_value());
+    EXPECT_FALSE(planner.Decide(plan_, {}).has_value());
     for (Decision& decision : planner.TakeMeasured()) measured.push_back(std::move(decision));
   }
 
@@ -109,7 +109,7 @@ TEST_F(PlannerRevertTest, WithoutBeingRevertedTheSharesWouldFollowTheSpeeds) {
   Planner planner({});
   Resume(planner);
 
-  EXPECT_TRUE(planner.Decide(plan_).has_value());
+  EXPECT_TRUE(planner.Decide(plan_, {}).has_value());
 }
 
 TEST_F(PlannerRevertTest, DelayedRoundsHaveTheJobsBoundOnTheirStepsAgain) {

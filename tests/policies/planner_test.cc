@@ -133,7 +133,7 @@ TEST(PlannerTest, AfterAResumeItGoesOnUnderThePlanInForce) {
   std::optional<Revision> revision;
   for (std::uint64_t round = 100; round < 120 && !revision; ++round) {
     for (const Report& report : ReportsOf(plan, round, {})) planner.Observe(report);
-    revision = planner.Decide(plan);
+    revision = planner.Decide(plan, {});
   }
 
   ASSERT_TRUE(revision.has_value());
@@ -145,7 +145,7 @@ TEST(PlannerTest, APlanOfAnotherGroupIsLeftAlone) {
   Planner planner({});
   planner.Start({.members = 2});
 
-  EXPECT_FALSE(planner.Decide({.version = 1, .batch_sizes = {1, 2, 3}}).has_value());
+  EXPECT_FALSE(planner.Decide({.version = 1, .batch_sizes = {1, 2, 3}}, {}).has_value());
 }
 
 TEST(PlannerTest, WhoIsLeftOfAGroupGoesOnWithItsPlan) {

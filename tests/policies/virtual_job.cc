@@ -258,7 +258,7 @@ void VirtualJob::RunRound() {
     planner_->Observe(report);
   }
   if (travelling_.version <= plan_.version) {
-    if (std::optional<Revision> revision = planner_->Decide(plan_)) {
+    if (std::optional<Revision> revision = planner_->Decide(plan_, {})) {
       travelling_ = revision->plan;
       arrives_at_ = round_ + static_cast<std::uint64_t>(options_.travel_rounds);
       for (Decision& decision : revision->decisions) decisions_.push_back(std::move(decision));

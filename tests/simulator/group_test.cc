@@ -39,7 +39,9 @@ class GroupTest : public testing::Test {
       processes_.push_back(std::make_unique<Process>(
           scheduler_, [this, i, start = At(start_seconds[i])] { Member(i, start); }));
       transports_[i] = group_->Join(static_cast<int>(i), *processes_[i]);
-      group_->SetVector(static_cast<int>(i), values_[i]);
+      group_->SetOfParameters(static_cast<int>(i), [this, i](std::span<const float> buffer) {
+        return buffer.data() == values_[i].data();
+      });
     }
     while (scheduler_.RunNext()) {
     }
@@ -201,6 +203,23 @@ TEST_F(GroupTest, WhoIsCutOffForEverWaitsAndWhoIsNotDoesNot) {
 
   EXPECT_EQ(completions_[0].progress, collective::Progress::kDone);
   EXPECT_EQ(completions_[0].at, At(4));  // what 1 sent has come
+}
+
+// Of two reductions the second begins when the cut has healed: it stands in nobody's way before.
+TEST_F(GroupTest, WhatWaitsForACutToHealHoldsUpNobodyElse) {
+  scheduler_.At(At(1), [this] { network_->Block(0, 1, At(1000)); });
+  Instant others;
+  scheduler_.At(At(10), [&] { others = network_->Send(1, 2, 1e6, At(10)); });
+  body_ = [&](std::size_t i) {
+    const auto first = transports_[i]->StartAllReduceSum(values_[i]);
+    const auto second = transports_[i]->StartAllReduceSum(values_[i]);
+    return second->Wait();
+  };
+
+  Run({2, 2, 2});
+
+  EXPECT_EQ(others, At(11));
+  EXPECT_GT(completions_[0].at, At(1000));
 }
 
 TEST_F(GroupTest, BytesMoveWhileTheyAreOnTheirWay) {

@@ -132,6 +132,18 @@ TEST(NetworkTest, ABlockHoldsUpNoOtherPairNorTheOtherDirection) {
   EXPECT_EQ(network.blocked_until(), At(3));
 }
 
+TEST(NetworkTest, TheFirstOfTheCutsThatHoldHealsNext) {
+  Network network(FourHosts());
+  EXPECT_EQ(network.HealsAfter(At(0)), kNever);
+  network.Block(0, 1, At(3));
+  network.Block(1, 0, At(2));
+  network.Block(2, 3, kNever);
+
+  EXPECT_EQ(network.HealsAfter(At(1)), At(2));
+  EXPECT_EQ(network.HealsAfter(At(2)), At(3));
+  EXPECT_EQ(network.HealsAfter(At(3)), kNever);
+}
+
 TEST(NetworkTest, AMessageThatIsHeldBackForEverNeverArrivesAndPassesNothing) {
   Network network(FourHosts());
   network.Block(0, 1, kNever);

@@ -40,6 +40,22 @@ TEST(SimulationTest, ARoundTakesWhatTheSlowestTakes) {
   EXPECT_EQ(outcome.violations_total, 0u);
 }
 
+// A million parameters of two members are 4 MB a round out of each host, whatever buffer of the
+// engine they leave in.
+TEST(SimulationTest, WhatIsCombinedWeighsTheModelInEveryKindOfRound) {
+  for (const char* const policy : {"every_step", "delayed", "periodic"}) {
+    Scenario scenario = TwoHosts();
+    scenario.jobs[0].parameters = 1'000'000;
+    scenario.jobs[0].engine.stop.rounds = 100;
+    scenario.jobs[0].settings.adapt.synchronization = {.policy = policy, .period = 2};
+
+    const Outcome outcome = Simulate(std::move(scenario));
+
+    EXPECT_NEAR(outcome.jobs[0].bytes, 100 * 2 * 4e6, 2e7) << policy;
+    EXPECT_THAT(outcome.violations, IsEmpty());
+  }
+}
+
 TEST(SimulationTest, ProportionalSharesUseWhatFixedOnesWaste) {
   Scenario scenario = TwoHosts();
   scenario.jobs[0].settings.adapt.batch_policy = "proportional";

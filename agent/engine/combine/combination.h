@@ -120,6 +120,7 @@ class Combination {
   const cuda::Mark& mark() const { return *copied_; }
 
   bool open() const { return open_; }
+  std::span<const float> buffer() const { return buffer_; }  // of the open one, or the last
   // Of the open one; see Aggregator.
   bool by_segments() const { return aggregator_->by_segments(); }
 

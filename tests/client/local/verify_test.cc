@@ -16,6 +16,7 @@ namespace tactus::client {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr std::int64_t kThen = 1'700'000'000;
 
@@ -27,7 +28,9 @@ class VerifyTest : public testing::Test {
     Write("model.pt", "weights");
     Write("snapshots/1.pt", "older weights");
     Write(access::kPlansFile, "{}\n");
-    Sign(Issue(authority_, identity::Kind::kCoordinator, ""), "spiffe://tactus/coordinator");
+    const identity::TlsTexts own = Issue(authority_, identity::Kind::kCoordinator, "");
+    serial_ = identity::ReadCertificate(own.certificate)->serial;
+    Sign(own, "spiffe://tactus/coordinator");
     order_ = {.folder = folder_.path() + "/r",
               .authority = authority_.certificate,
               .domain = "tactus",
@@ -80,6 +83,7 @@ class VerifyTest : public testing::Test {
 
   TemporaryFolder folder_;
   const identity::AuthorityTexts authority_ = *identity::MakeAuthority("tactus", kThen, 10);
+  std::string serial_;  // of the certificate that signed
   VerifyOrder order_;
 };
 
@@ -138,6 +142,34 @@ TEST_F(VerifyTest, ACertificateThatHasExpiredSinceWasValidThen) {
   order_.now = kThen + 100'000;
   EXPECT_EQ(Wrong(), "");
   EXPECT_THAT(All(), HasSubstr("has expired since, at 2023-11-14T22:30:00Z, and was valid when"));
+}
+
+TEST_F(VerifyTest, WhatARevokedCertificateSignedCountsFromBeforeAlone) {
+  EXPECT_THAT(All(), HasSubstr("; whether that was revoked is not asked without --revoked"));
+  const auto revoke = [&](const std::string& line) {
+    const auto revoked = identity::Revocations::Parse(line);
+    ASSERT_TRUE(revoked.ok()) << revoked.status();
+    order_.revoked = *revoked;
+  };
+
+  revoke("user/alice\nserial 0f\n");
+  EXPECT_EQ(Wrong(), "");
+  EXPECT_THAT(All(), Not(HasSubstr("revoked")));
+
+  // It was signed at 22:13:30.
+  revoke("coordinator since 2023-11-14T22:13:31Z");
+  EXPECT_EQ(Wrong(), "");
+  EXPECT_THAT(All(),
+              HasSubstr("; the certificate is revoked since 2023-11-14T22:13:31Z, and by the "
+                        "record's own word signed before"));
+  revoke("coordinator since 2023-11-14T22:13:30Z");
+  EXPECT_THAT(Wrong(),
+              HasSubstr("spiffe://tactus/coordinator, at 2023-11-14T22:13:30Z, and that is "
+                        "revoked since 2023-11-14T22:13:30Z\n"));
+  revoke("coordinator");
+  EXPECT_THAT(Wrong(), HasSubstr("of spiffe://tactus/coordinator, which is revoked\n"));
+  revoke("serial " + serial_);
+  EXPECT_THAT(Wrong(), HasSubstr("is by certificate " + serial_));
 }
 
 TEST_F(VerifyTest, WithoutASignatureAnAuthorityThatIsAskedForIsMissed) {

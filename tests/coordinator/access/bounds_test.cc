@@ -29,6 +29,7 @@ TEST(BoundsTest, WhoIsIdentifiedCountsWhereverTheyCallFrom) {
   EXPECT_EQ(BoundedName(alice, "ipv4:10.0.0.1:1"), "user/alice");
   EXPECT_EQ(BoundedName(Principal{}, "ipv4:10.0.0.1:1"), "host/10.0.0.1");
   EXPECT_EQ(BoundedName({.kind = Principal::Kind::kPage}, ""), "");
+  EXPECT_EQ(BoundedName({.kind = Principal::Kind::kStranger}, "ipv4:10.0.0.1:1"), "host/10.0.0.1");
 }
 
 TEST(BoundsTest, OneCallersCallsTakeNobodyElsesPlace) {

@@ -28,9 +28,12 @@ class ScriptedPolicy final : public policies::PlanPolicy {
     return {};
   }
   const std::string& recalled() const { return recalled_; }
+  std::optional<double> seconds_left() const { return seconds_left_; }
   void Resume(const policies::Plan&, const policies::KnownEncodings&) override {}
   void Observe(const policies::Report&) override {}
-  std::optional<policies::Revision> Decide(const policies::Plan& in_force) override {
+  std::optional<policies::Revision> Decide(const policies::Plan& in_force,
+                                           std::optional<double> seconds_left) override {
+    seconds_left_ = seconds_left;
     if (proposal_->empty()) return std::nullopt;
     policies::Plan plan = in_force;
     plan.batch_sizes = *proposal_;
@@ -58,6 +61,7 @@ class ScriptedPolicy final : public policies::PlanPolicy {
  private:
   std::vector<std::uint32_t>* const proposal_;
   std::string recalled_;
+  std::optional<double> seconds_left_;
 };
 
 class SteeringTest : public testing::Test {
@@ -81,9 +85,9 @@ TEST_F(SteeringTest, NothingIsDecidedBeforeARoundUnderTheNewestPlan) {
   steering_.Start({.members = 2});
   proposal_ = {10, 6};
 
-  EXPECT_FALSE(steering_.Decide().has_value());
+  EXPECT_FALSE(steering_.Decide({}).has_value());
   steering_.RoundDone(1);
-  const std::optional<policies::Revision> second = steering_.Decide();
+  const std::optional<policies::Revision> second = steering_.Decide({});
 
   ASSERT_TRUE(second.has_value());
   EXPECT_EQ(second->plan.version, 2u);
@@ -92,27 +96,39 @@ TEST_F(SteeringTest, NothingIsDecidedBeforeARoundUnderTheNewestPlan) {
   EXPECT_EQ(second->decisions[0].plan_version, 2u);
 }
 
+TEST_F(SteeringTest, ThePolicyIsToldHowMuchTrainingIsLeft) {
+  auto policy = std::make_unique<ScriptedPolicy>(&proposal_);
+  const ScriptedPolicy& told = *policy;
+  Steering steering(std::move(policy), 0);
+  steering.Start({.members = 2});
+  steering.RoundDone(1);
+
+  steering.Decide(12.5);
+
+  EXPECT_EQ(told.seconds_left(), 12.5);
+}
+
 TEST_F(SteeringTest, OnePlanTravelsAtATime) {
   steering_.Start({.members = 2});
   steering_.RoundDone(1);
   proposal_ = {10, 6};
-  steering_.Decide();
+  steering_.Decide({});
   proposal_ = {11, 5};
 
   steering_.RoundDone(1);
-  EXPECT_FALSE(steering_.Decide().has_value());
+  EXPECT_FALSE(steering_.Decide({}).has_value());
   EXPECT_EQ(steering_.adopted().version, 1u);
   steering_.RoundDone(2);
 
   EXPECT_EQ(steering_.adopted().version, 2u);
-  EXPECT_EQ(steering_.Decide()->plan.version, 3u);
+  EXPECT_EQ(steering_.Decide({})->plan.version, 3u);
 }
 
 TEST_F(SteeringTest, WithoutAProposalThePlanStays) {
   steering_.Start({.members = 2});
   steering_.RoundDone(1);
 
-  EXPECT_FALSE(steering_.Decide().has_value());
+  EXPECT_FALSE(steering_.Decide({}).has_value());
   EXPECT_EQ(steering_.newest().version, 1u);
 }
 
@@ -133,10 +149,10 @@ TEST_F(SteeringTest, APlanThatTravelledAtTheRestartTravelsStill) {
   steering_.Resume(adopted, newest, {});
 
   steering_.RoundDone(4);
-  EXPECT_FALSE(steering_.Decide().has_value());
+  EXPECT_FALSE(steering_.Decide({}).has_value());
   steering_.RoundDone(5);
   EXPECT_EQ(steering_.adopted(), newest);
-  EXPECT_EQ(steering_.Decide()->plan.version, 6u);
+  EXPECT_EQ(steering_.Decide({})->plan.version, 6u);
 }
 
 // It is the policy's to refuse what does not suit it.
@@ -160,7 +176,7 @@ TEST_F(SteeringTest, AFirstPlanThatIsDueOutlivesAnotherPolicy) {
   steering_.Replace(std::make_unique<ScriptedPolicy>(&proposal_), std::nullopt);
 
   steering_.RoundDone(1);
-  const std::optional<policies::Revision> revision = steering_.Decide();
+  const std::optional<policies::Revision> revision = steering_.Decide({});
   ASSERT_TRUE(revision.has_value());
   EXPECT_EQ(revision->plan.reason, "start");
 }

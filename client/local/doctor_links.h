@@ -1,0 +1,32 @@
+// What `tactus doctor --links` makes of the ways between nodes..
+
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/local/doctor.h"
+#include "tactus/v1/nodes.pb.h"
+
+namespace tactus::client {
+
+// Nodes whose links are looked at, at most; each takes a second or so.
+inline constexpr std::size_t kLinkNodesMax = 64;
+
+// A ring through the nodes whose agents are connected, by name: each sends once and is sent to
+// once, so that what is wrong with one shows. Of two, both directions; of fewer, none.
+std::vector<std::pair<std::string, std::string>> LinksToProbe(const v1::ListNodesResponse& nodes);
+
+struct LinkFound {
+  std::string from{};
+  std::string to{};
+  absl::StatusOr<v1::ProbeLinkResponse> found{};
+};
+
+// What is wrong with each, and one line of all that were measured.
+std::vector<Finding> JudgeLinks(const std::vector<LinkFound>& links);
+
+}  // namespace tactus::client
