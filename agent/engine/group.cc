@@ -111,7 +111,8 @@ collective::Completion Group::Average(std::span<float> values) {
 collective::Completion Group::Distribute(std::size_t root, std::span<const float> values) {
   // On all members: where they have parts, each gets that of its place (ReplicaTransport), of a
   // member of the root's replica that is not the root.
-  member_.device.Copy(values, vector());
+  // What only some have, such as a momentum, comes from those who have it.
+  if (!values.empty()) member_.device.Copy(values, vector());
   return transport_.StartBroadcast(vector(), static_cast<int>(root))->Wait();
 }
 
