@@ -95,7 +95,8 @@ TEST(FieldRulesTest, AMessageComesToBeOnlyForItsDefaults) {
   EXPECT_EQ(spec.adapt().learning_rate().schedule().warmup_steps(), 0u);
   EXPECT_TRUE(spec.adapt().learning_rate().has_schedule());
   EXPECT_FALSE(spec.has_snapshots());
-  EXPECT_FALSE(spec.has_optimizer());
+  EXPECT_EQ(spec.optimizer().shard(), v1::SHARD_NONE);
+  EXPECT_EQ(spec.optimizer().rule_case(), v1::Optimizer::RULE_NOT_SET);
   EXPECT_FALSE(spec.model().has_options());
   EXPECT_FALSE(spec.adapt().learning_rate().schedule().has_step());
 }
