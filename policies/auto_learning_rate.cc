@@ -39,6 +39,7 @@ bool LeadsLower(const PeriodCanary::Outcome& outcome, bool local) {
 
 LearningRateRule RuleFor(const Plan& plan, std::string_view optimizer) {
   if (plan.aggregation == Aggregation::kAdasum) return LearningRateRule::kConstant;
+  if (MembersDiffer(plan)) return LearningRateRule::kConstant;
   if (IsPreconditioned(optimizer)) return LearningRateRule::kSqrt;
   return TellsNoise(plan.encoding) ? LearningRateRule::kAdascale : LearningRateRule::kConstant;
 }
@@ -63,6 +64,9 @@ LearningRateRule AutoLearningRate::Wanted(const Plan& plan) const {
 std::string AutoLearningRate::Why(const Plan& plan) const {
   if (plan.aggregation == Aggregation::kAdasum) {
     return "constant: adasum lengthens the step itself where gradients differ";
+  }
+  if (MembersDiffer(plan)) {
+    return "constant: each member's steps are of its own samples, however many the others have";
   }
   if (RuleFor(plan, optimizer_) == LearningRateRule::kConstant) {
     return "constant: with " + std::string(NameOf(plan.encoding)) + " " + std::string(kHidesNoise);

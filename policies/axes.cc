@@ -53,7 +53,7 @@ bool ReadSynchronization(std::string_view text, Plan* plan) {
   if (!ReadChoice(kSynchronizationNames, text.substr(0, space), &plan->synchronization)) {
     return false;
   }
-  const bool periodic = IsPeriodic(*plan);
+  const bool periodic = HasPeriod(*plan);
   if (periodic != (space < text.size())) return false;
   if (plan->synchronization == Synchronization::kEveryStep) plan->period = 1;
   if (!periodic) return true;
@@ -78,7 +78,7 @@ std::string ValueOf(const Plan& plan, Axis axis) {
       return Listed(plan.batch_sizes);
     case Axis::kSynchronization:
       return std::string(NameOf(plan.synchronization)) +
-             (IsPeriodic(plan) ? " " + std::to_string(plan.period) : "");
+             (HasPeriod(plan) ? " " + std::to_string(plan.period) : "");
     case Axis::kAggregation:
       return std::string(NameOf(plan.aggregation));
     case Axis::kLearningRate:

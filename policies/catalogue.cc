@@ -36,12 +36,38 @@ constexpr std::string_view kStepsOfAll =
     "every_step, "
     "or another encoding";
 
+// Of steps for which a member needs all of the optimizer's state.
+constexpr Exclusion kForWholeState = {
+    .trait = Trait::kSharded,
+    .reason =
+        "each member steps by itself, for which it needs all of the optimizer's state; take "
+        "every_step, or shard: none"};
+
 // Of what deviates from the sum by more than a rounding.
 constexpr Exclusion kForOwnNoise = {
     .trait = Trait::kMeasuredNoise,
     .reason =
         "the gain follows the noise of gradients, and what their sum tells of it is hidden behind "
         "what the encoding adds or leaves out; take constant, linear or sqrt, or float16"};
+
+// Of synchronizations under which each member has parameters of its own: no sum of gradients is
+// made of what they learn.
+std::vector<Exclusion> ForOwnParameters() {
+  return {
+      {.trait = Trait::kWholeVectors,
+       .reason = "both say how what members learned becomes one, and no gradients are combined "
+                 "where members keep parameters of their own; take average, or another "
+                 "synchronization"},
+      {.trait = Trait::kMeasuredNoise,
+       .reason = "the gain is of a mean of gradients at parameters that all have, and members have "
+                 "parameters of their own; take constant, linear or sqrt, or another "
+                 "synchronization"},
+      {.trait = Trait::kEncoded,
+       .reason = "what travels is one member's parameters, which are no sum in which errors "
+                 "average out, nor one sender's whose errors could be made up for; take dense, or "
+                 "another synchronization"},
+      kForWholeState};
+}
 
 // Makes what stays as it is.
 template <typename Fixed, auto value>
@@ -70,7 +96,11 @@ const std::vector<Policy>& BatchPolicies() {
        },
        .traits = {Trait::kLateGradients},  // of delayed, without which it has no effect
        .excludes =
-           {{.trait = Trait::kIdleTransfer,
+           {{.trait = Trait::kSharded,
+             .reason = "the batch grows while gradients travel, which they do not where members "
+                       "hold parts of the optimizer's state; take fixed or proportional, or shard: "
+                       "none"},
+            {.trait = Trait::kIdleTransfer,
              .reason =
                  "an elastic batch grows while the gradients of the round before travel, which "
                  "they do with delayed alone; take delayed or auto"}}},
@@ -98,7 +128,8 @@ const std::vector<Policy>& SynchronizationPolicies() {
          return std::make_unique<FixedSynchronization>(Synchronization::kPeriodic,
                                                        job.synchronization.period);
        },
-       .traits = {Trait::kIdleTransfer, Trait::kLocalSteps}},
+       .traits = {Trait::kIdleTransfer, Trait::kLocalSteps},
+       .excludes = {kForWholeState}},
       {.name = "post_local",
        .sentence =
            "gradients are combined in every step until the schedule has halved the learning "
@@ -106,7 +137,8 @@ const std::vector<Policy>& SynchronizationPolicies() {
        .make = [](const Options& job) -> Made {
          return std::make_unique<PostLocalSynchronization>(job.synchronization);
        },
-       .traits = {Trait::kIdleTransfer, Trait::kLocalSteps}},
+       .traits = {Trait::kIdleTransfer, Trait::kLocalSteps},
+       .excludes = {kForWholeState}},
       {.name = "adacomm",
        .sentence = "what changed is combined every so many steps, fewer as the loss falls",
        .make = [](const Options& job) -> Made {
@@ -116,14 +148,30 @@ const std::vector<Policy>& SynchronizationPolicies() {
        .excludes = {{.trait = Trait::kPreconditioned,
                      .reason =
                          "the rule for the period is derived for sgd; take periodic, or optimizer "
-                         "sgd"}}},
+                         "sgd"},
+                    kForWholeState}},
       {.name = "delayed",
        .sentence = "gradients travel while the next round computes, and are applied one round late",
        .make = [](const Options& job) -> Made {
          return std::make_unique<FixedSynchronization>(Synchronization::kDelayed,
                                                        job.synchronization.steps_max);
        },
-       .traits = {Trait::kLateGradients}},
+       .traits = {Trait::kLateGradients},
+       .excludes = {{.trait = Trait::kSharded,
+                     .reason = "members tell one another of their parts before the next round "
+                               "computes, so that nothing travels meanwhile; take every_step, or "
+                               "shard: none"}}},
+      {.name = "lsgd",
+       .sentence =
+           "every worker trains by itself and is pulled every {period} steps, counted over "
+           "all, towards the one of the least loss; evaluations, checkpoints and the result "
+           "are of the mean of all workers' parameters",
+       .make = [](const Options& job) -> Made {
+         return std::make_unique<FixedSynchronization>(Synchronization::kLsgd,
+                                                       job.synchronization.period);
+       },
+       .traits = {Trait::kIdleTransfer, Trait::kLocalSteps},
+       .excludes = ForOwnParameters()},
       {.name = "auto",
        .sentence = "chosen from the measured times and the loss",
        .make = [](const Options& job) -> Made {
@@ -195,35 +243,44 @@ const std::vector<Policy>& EncodingPolicies() {
       {.name = "float16",
        .sentence = "vectors travel in half the bytes, rounded to 11 bits",
        .make = FixEncoding<Encoding::kFloat16>,
+       .traits = {Trait::kEncoded},
        .excludes = {kForSums}},
       {.name = "bfloat16",
        .sentence = "vectors travel in half the bytes, rounded to 8 bits",
        .make = FixEncoding<Encoding::kBfloat16>,
+       .traits = {Trait::kEncoded},
        .excludes = {kForSums}},
       {.name = "dq",
        .sentence =
            "vectors travel in few bits a value, rounded at random so that they are right on "
            "average, and finer as training goes on",
        .make = FixEncoding<Encoding::kDq>,
+       .traits = {Trait::kEncoded},
        .excludes = {kForSums, kForOwnNoise}},
       {.name = "sketch",
        .sentence = "the largest values of the sum travel, found by a sketch of it; the rest is "
                    "added to what comes next",
        .make = FixEncoding<Encoding::kSketch>,
+       .traits = {Trait::kEncoded},
        .excludes = {kForSums, kForOwnNoise}},
       {.name = "adacomp",
        .sentence = "what stands out of each stretch of a layer travels; the rest is added to what "
                    "comes next",
        .make = FixEncoding<Encoding::kAdacomp>,
+       .traits = {Trait::kEncoded},
        .excludes = {kForSums, kForOwnNoise}},
       {.name = "one_bit",
        .sentence = "signs of the momentum travel, after a time of dense values; what they miss is "
                    "added to what comes next",
        .make = FixEncoding<Encoding::kOneBit>,
+       .traits = {Trait::kEncoded},
        .excludes = {kForSums,
                     kForOwnNoise,
                     {.trait = Trait::kLocalSteps, .reason = kStepsOfAll},
                     {.trait = Trait::kLateGradients, .reason = kStepsOfAll},
+                    {.trait = Trait::kSharded,
+                     .reason = "what travels are signs of the whole momentum, of which each member "
+                               "has a part; take another encoding, or shard: none"},
                     {.trait = Trait::kFirstMoments,
                      .reason = "what travels is the momentum of steps that are divided by the root "
                                "of a second moment; take adam, adamw or lamb, or another encoding"},

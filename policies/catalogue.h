@@ -22,9 +22,11 @@ enum class Trait {
   kLateGradients,   // gradients are combined, and steps taken later
   kWholeVectors,    // what is combined is no sum, and travels dense
   kLocalSteps,      // members take steps of their own between two exchanges
+  kEncoded,         // what travels is not dense
   kMeasuredNoise,   // it goes by the noise of gradients, as the norms of their sums tell it
   kFirstMoments,    // an optimizer that is not divided by a second moment
   kClipped,         // gradients are cut to a norm
+  kSharded,         // the optimizer's state is cut up among the members
 };
 
 // That a policy does not go with what has the trait.

@@ -46,6 +46,10 @@ std::vector<Choice> ChoicesOf(const PlannerOptions& options) {
                        .value = Figure(*options.clip_norm),
                        .traits = {Trait::kClipped}});
   }
+  if (options.shard != "none") {
+    choices.push_back(
+        {.field = "optimizer.shard", .value = options.shard, .traits = {Trait::kSharded}});
+  }
   return choices;
 }
 
@@ -83,7 +87,10 @@ std::vector<Conflict> ConflictsOf(const PlannerOptions& options) {
 }
 
 OptimizerFacts FactsOf(const PlannerOptions& options) {
-  return {.name = options.optimizer, .momentum = options.momentum, .clip_norm = options.clip_norm};
+  return {.name = options.optimizer,
+          .momentum = options.momentum,
+          .clip_norm = options.clip_norm,
+          .shard = options.shard};
 }
 
 std::vector<Conflict> ConflictsOf(const Plan& plan, const OptimizerFacts& optimizer) {
@@ -91,7 +98,8 @@ std::vector<Conflict> ConflictsOf(const Plan& plan, const OptimizerFacts& optimi
   PlannerOptions same{.batch_policy = "fixed",
                       .optimizer = optimizer.name,
                       .momentum = optimizer.momentum,
-                      .clip_norm = optimizer.clip_norm};
+                      .clip_norm = optimizer.clip_norm,
+                      .shard = optimizer.shard};
   same.synchronization.policy = NameOf(plan.synchronization);
   same.aggregation_policy = NameOf(plan.aggregation);
   same.learning_rate_policy = NameOf(plan.learning_rate_rule);

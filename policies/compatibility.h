@@ -33,6 +33,7 @@ struct OptimizerFacts {
   std::string name = "sgd";           // of policies/optimizers.h
   double momentum = 0;                // of sgd
   std::optional<double> clip_norm{};  // EngineOptions::clip_norm
+  std::string shard = "none";         // PlannerOptions::shard
 };
 OptimizerFacts FactsOf(const PlannerOptions& options);
 

@@ -18,6 +18,7 @@ enum class Synchronization {
   kEveryStep,  // a round is one step: gradients are combined, then applied
   kPeriodic,   // a round is `period` local optimizer steps: parameter deltas are combined
   kDelayed,    // gradients are combined while the next round computes, and applied one round late
+  kLsgd,       // members follow those of the least loss; each has parameters of its own
 };
 
 // How what the members learned becomes one.
@@ -56,7 +57,8 @@ struct Plan {
   std::uint64_t version = 0;
   Synchronization synchronization = Synchronization::kEveryStep;
   // Steps of a round, >= 1: exactly 1 for kEveryStep, exactly so many for kPeriodic, at most so
-  // many for kDelayed.
+  // many for kDelayed; of a member on average for kLsgd, between two pulls towards the leader of
+  // all.
   std::uint32_t period = 1;
   Aggregation aggregation = Aggregation::kAverage;
   LearningRateRule learning_rate_rule = LearningRateRule::kConstant;
@@ -73,6 +75,16 @@ struct Plan {
 
 inline bool IsPeriodic(const Plan& plan) {
   return plan.synchronization == Synchronization::kPeriodic;
+}
+
+// Whether people are told of its rounds with the period.
+inline bool HasPeriod(const Plan& plan) {
+  return IsPeriodic(plan) || plan.synchronization == Synchronization::kLsgd;
+}
+
+// Whether members' parameters differ between two rounds.
+inline bool MembersDiffer(const Plan& plan) {
+  return plan.synchronization == Synchronization::kLsgd;
 }
 
 // Whether a group of `members` can run under the plan: one batch size a rank, at least one sample a

@@ -47,6 +47,7 @@ void Fields(auto& archive, Of<PlannerOptions> auto& adapt) {
   archive("optimizer", adapt.optimizer);
   archive("momentum", adapt.momentum);
   archive("clip_norm", adapt.clip_norm);
+  archive("shard", adapt.shard);
   archive("frozen", adapt.frozen);
 }
 

@@ -51,6 +51,7 @@ struct PlannerOptions {
   std::string optimizer = "sgd";  // of policies/optimizers.h
   double momentum = 0;            // of sgd, [0, 1)
   std::optional<double> clip_norm{};  // EngineOptions::clip_norm
+  std::string shard = "none";         // of the optimizer's state: engine::ShardBy
   // Axes that stay as they are, whatever the policies say and other axes change to.
   std::vector<Axis> frozen{};
 

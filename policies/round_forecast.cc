@@ -24,13 +24,28 @@ RoundForecast ForecastDelayed(const Plan& plan, const std::vector<double>& speed
           .samples = pace.samples_per_round};
 }
 
+// Until members have taken the period's steps on average, each at its own speed.
+double HarmonicStep(const std::vector<std::uint32_t>& sizes, const std::vector<double>& speeds) {
+  double members = 0;
+  double steps_per_second = 0;
+  for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
+    if (sizes[rank] == 0) continue;
+    ++members;
+    steps_per_second += speeds[rank] / sizes[rank];
+  }
+  return members / steps_per_second;
+}
+
 }  // namespace
 
 RoundForecast Forecast(const Plan& plan, const std::vector<double>& speeds, double transfer) {
   if (plan.synchronization == Synchronization::kDelayed) {
     return ForecastDelayed(plan, speeds, transfer);
   }
-  return {.seconds = plan.period * LongestStep(plan.batch_sizes, speeds) + transfer,
+  const double step = plan.synchronization == Synchronization::kLsgd
+                          ? HarmonicStep(plan.batch_sizes, speeds)
+                          : LongestStep(plan.batch_sizes, speeds);
+  return {.seconds = plan.period * step + transfer,
           .updates = static_cast<double>(plan.period),
           .samples = std::accumulate(plan.batch_sizes.begin(), plan.batch_sizes.end(), 0.0)};
 }

@@ -22,10 +22,12 @@ struct RoundForecast {
 //
 //   every step   seconds = s + D           samples = sum b_i
 //   periodic     seconds = tau s + D       samples = sum b_i, tau updates
+//   lsgd         seconds = tau h + D       samples = sum b_i, tau updates
 //   delayed      the mean of PredictDelayedPace over kForecastRounds rounds
 //
 // b_i  [samples]  of a step;  v_i  [samples/s]  speeds
-// s    [s]  the longest step, max_i b_i / v_i;  D  [s]  transfer of a round
+// s    [s]  the longest step, max_i b_i / v_i;  h  [s]  m / sum_i v_i / b_i, of the m members with
+//           samples: they share out tau m steps as they come to them;  D  [s]  transfer of a round
 //
 // REQUIRES: speeds > 0, one size a rank. transfer >= 0.
 //

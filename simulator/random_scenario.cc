@@ -143,11 +143,14 @@ void DrawOptimizer(Dice& dice, SimulatedJob& job) {
   if (dice.Chance(0.2)) job.engine.clip_norm = dice.Scale(0.1, 10);
 }
 
+constexpr std::string_view kFollowers = "lsgd";
+
 // The default counts twice, so that jobs do not differ in everything at once; but not that of the
 // synchronization, in which most can go wrong.
 std::string DrawPolicy(Dice& dice, policies::Axis axis) {
   std::vector<std::string> names;
   for (const policies::Policy& policy : policies::PoliciesOf(axis)) {
+    if (policy.name == kFollowers) continue;  // DrawFollowers has it
     names.emplace_back(policy.name);
     const bool standard = policy.name == policies::PolicyOf(policies::PlannerOptions{}, axis);
     if (standard && axis != policies::Axis::kSynchronization) names.emplace_back(policy.name);
@@ -340,6 +343,22 @@ void DrawVariants(Dice& dice, Scenario& scenario) {
   }
 }
 
+// Some of the jobs that leave room for it have members that follow leaders, with numbers of theirs.
+void DrawFollowers(Dice& dice, Scenario& scenario) {
+  for (SimulatedJob& job : scenario.jobs) {
+    if (!dice.Chance(0.2)) continue;
+    policies::PlannerOptions& adapt = job.settings.adapt;
+    const std::string before = std::exchange(adapt.synchronization.policy, kFollowers);
+    if (!policies::ConflictsOf(SettingsOf(job).adapt).empty())
+      adapt.synchronization.policy = before;
+    job.engine.leader = {.pull = dice.Between(0, 0.9),
+                         .node_pull = dice.Between(0, 0.9),
+                         .step_pull = dice.Between(0, 0.9),
+                         .node_step_pull = dice.Between(0, 0.9),
+                         .loss_window = static_cast<std::uint32_t>(dice.Whole(1, 20))};
+  }
+}
+
 }  // namespace
 
 Scenario RandomScenario(std::uint64_t seed) {
@@ -379,6 +398,8 @@ Scenario RandomScenario(std::uint64_t seed) {
   DrawReverts(reverts, scenario);
   Dice variants(Rng(seed).Fork("variants"));
   DrawVariants(variants, scenario);
+  Dice followers(Rng(seed).Fork("followers"));
+  DrawFollowers(followers, scenario);
   return scenario;
 }
 

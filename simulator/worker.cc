@@ -351,11 +351,13 @@ void Worker::BeginTraining() {
   Observe(engine_->rounds());
 }
 
-// Of parameters that are common to all. Nobody trains on what is learned here.
+// Of parameters that are common to all; where members differ, what they validate together is
+// observed instead. Nobody trains on what is learned here.
 void Worker::Observe(std::uint64_t rounds) {
   const std::optional<Duration>& every = around_.job.validate_every;
   const Instant now = around_.scheduler.now();
   if (rank_ != 0 || !every || now < observes_from_ || process_.killed()) return;
+  if (engine_->differ()) return;
   observes_from_ = now + *every;
   const std::optional<double> loss = around_.job.learner->Validate(parameters_.span());
   if (loss) around_.recorder.OnValidated(order_.track, rounds, *loss);
@@ -422,7 +424,8 @@ void Worker::Complete(job::ReportMessage& message, bool newest) {
   if (process_.killed()) return;
   const Instant now = around_.scheduler.now();
   policies::Report& report = message.report;
-  const auto parameters_hash = newest ? std::optional(HashOf(parameters_.span())) : std::nullopt;
+  const bool alike = newest && !engine_->differ();
+  const auto parameters_hash = alike ? std::optional(HashOf(parameters_.span())) : std::nullopt;
   around_.checkers.OnRoundClosed(key_,
                                  {.round = report.round,
                                   .epoch = report.epoch,
@@ -494,6 +497,9 @@ life::OrFailure<engine::Validation> Worker::ValidateAtEdge() {
                           around_.scheduler.now() + Seconds(2 * around_.job.conclude_seconds));
   if (auto failure = Evaluate([] {})) return *failure;
   const std::optional<double> loss = around_.job.learner->Validate(parameters_.span());
+  if (loss && rank_ == 0 && engine_->differ()) {
+    around_.recorder.OnValidated(order_.track, engine_->rounds(), *loss);
+  }
   return engine::Validation{.loss = loss.value_or(0), .samples = 1, .end = around_.scheduler.now()};
 }
 

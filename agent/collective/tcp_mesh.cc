@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "agent/collective/tcp_meeting.h"
@@ -24,23 +25,46 @@ std::string WhyOf(const Moved& moved) {
   return moved.flow == Flow::kClosed ? "closed the connection" : std::strerror(moved.error);
 }
 
+std::vector<int> AllRanks(int size) {
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+// The meeting with this member's rank among `members`, which it is one of.
+TcpMeeting AsMemberOf(TcpMeeting meeting, const std::vector<int>& members) {
+  const auto own = std::ranges::find(members, meeting.rank);
+  TACTUS_CHECK(own != members.end());
+  meeting.rank = static_cast<int>(own - members.begin());
+  meeting.size = static_cast<int>(members.size());
+  return meeting;
+}
+
 }  // namespace
 
-std::vector<std::unique_ptr<TcpMesh>> TcpMesh::Connect(const TcpMeeting& meeting, std::size_t count,
+std::vector<std::unique_ptr<TcpMesh>> TcpMesh::Connect(const TcpMeeting& meeting,
+                                                       const WantedMeshes& wanted,
                                                        std::string& reason, bool* own) {
-  TcpConnections met = MeetByTcp(meeting, count * kLanes);
+  // No peer is in two parts, so that one more pair of lanes to each is enough for all of them; that
+  // to a peer that is in none is closed again.
+  const std::size_t pairs = wanted.count + (wanted.parts.empty() ? 0 : 1);
+  TcpConnections met = MeetByTcp(meeting, pairs * kLanes);
   reason = met.reason;
   if (own != nullptr) *own = met.own;
   if (!reason.empty()) return {};
   std::vector<std::unique_ptr<TcpMesh>> meshes;
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < wanted.count + wanted.parts.size(); ++i) {
+    const std::vector<int> members =
+        i < wanted.count ? AllRanks(meeting.size) : wanted.parts[i - wanted.count];
+    const std::size_t pair = std::min(i, wanted.count);
     std::vector<MeshConnection> connections;
-    for (std::size_t peer = 0; peer < static_cast<std::size_t>(meeting.size); ++peer) {
+    for (const int peer : members) {
       for (std::size_t lane = 0; lane < kLanes; ++lane) {
-        connections.push_back(std::move(met.connections[(peer * count + i) * kLanes + lane]));
+        const std::size_t lanes_before = static_cast<std::size_t>(peer) * pairs + pair;
+        connections.push_back(std::move(met.connections[lanes_before * kLanes + lane]));
       }
     }
-    meshes.emplace_back(new TcpMesh(meeting, std::move(connections)));
+    meshes.emplace_back(new TcpMesh(AsMemberOf(meeting, members), std::move(connections)));
     if (!meshes.back()->AwaitGreetings()) {
       reason = meshes.back()->failure();
       return {};

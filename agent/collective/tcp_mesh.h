@@ -28,6 +28,12 @@ namespace tactus::collective {
 enum class Lane { kFirst, kSecond };
 inline constexpr std::size_t kLanes = 2;
 
+// Which meshes are made of one meeting.
+struct WantedMeshes {
+  std::size_t count = 1;                     // of all members, >= 1
+  std::vector<std::vector<int>> parts = {};  // see ConnectTcp
+};
+
 // One thread, except Interrupt, awaited and bytes_moved. The first failure ends the mesh: whatever
 // is called afterwards does nothing, and every wait returns false.
 //
@@ -35,9 +41,10 @@ inline constexpr std::size_t kLanes = 2;
 // are posted and not only of the one that is waited for.
 class TcpMesh {
  public:
-  // Meets the others once and makes `count` meshes of the same members, >= 1. Returns none, and why
+  // Meets the others once and makes the meshes, those of all members first. Returns none, and why
   // in `reason`, if that cannot be; and in `own`, unless null, whether that is this host's alone.
-  static std::vector<std::unique_ptr<TcpMesh>> Connect(const TcpMeeting& meeting, std::size_t count,
+  static std::vector<std::unique_ptr<TcpMesh>> Connect(const TcpMeeting& meeting,
+                                                       const WantedMeshes& wanted,
                                                        std::string& reason, bool* own = nullptr);
 
   TcpMesh(const TcpMesh&) = delete;

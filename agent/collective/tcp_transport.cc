@@ -218,8 +218,8 @@ class MeshCollective : public Collective {
 class TcpTransport : public Transport {
  public:
   TcpTransport(const TcpMeeting& meeting, std::unique_ptr<TcpMesh> mesh)
-      : rank_(meeting.rank),
-        size_(meeting.size),
+      : rank_(mesh->rank()),
+        size_(mesh->size()),
         queue_(std::make_shared<OperationQueue>(meeting, std::move(mesh))),
         thread_([queue = queue_] { queue->Run(); }) {}
 
@@ -255,7 +255,8 @@ ConnectedTransport ConnectTcp(const TcpMeeting& meeting) {
   return {.transport = std::move(connected.transports.front())};
 }
 
-ConnectedTransports ConnectTcp(const TcpMeeting& meeting, std::size_t count) {
+ConnectedTransports ConnectTcp(const TcpMeeting& meeting, std::size_t count,
+                               const std::vector<std::vector<int>>& parts) {
   TACTUS_CHECK(meeting.size >= 1 && meeting.rank >= 0 && meeting.rank < meeting.size);
   TACTUS_CHECK(meeting.exchange && meeting.now && count >= 1);
   ConnectedTransports connected;
@@ -267,8 +268,8 @@ ConnectedTransports ConnectTcp(const TcpMeeting& meeting, std::size_t count) {
     }
     return connected;
   }
-  for (std::unique_ptr<TcpMesh>& mesh :
-       TcpMesh::Connect(meeting, count, connected.reason, &connected.own)) {
+  for (std::unique_ptr<TcpMesh>& mesh : TcpMesh::Connect(meeting, {.count = count, .parts = parts},
+                                                         connected.reason, &connected.own)) {
     connected.transports.push_back(std::make_unique<TcpTransport>(meeting, std::move(mesh)));
   }
   return connected;

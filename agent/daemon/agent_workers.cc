@@ -38,6 +38,17 @@ bool IsJobId(const std::string& id) {
          std::ranges::all_of(id, allowed);
 }
 
+// For a worker on the device: its own, or its part of the host's, as far as the box allows. 0: not
+// known. [bytes]
+std::uint64_t MemoryOf(const DeviceOptions& device, const AgentOptions& options) {
+  if (device.cuda) return device.memory_bytes;
+  const auto sharing =
+      std::ranges::count_if(options.devices, [](const auto& each) { return !each.cuda; });
+  const std::uint64_t share = device.memory_bytes / static_cast<std::uint64_t>(sharing);
+  const std::uint64_t most = options.box.memory_bytes_max;
+  return most > 0 && share > 0 ? std::min(share, most) : share;
+}
+
 }  // namespace
 
 void Agent::StartWorker(const tactus::agent::v1::StartWorker& request) {
@@ -225,6 +236,7 @@ absl::StatusOr<Agent::Preparing> Agent::Prepare(
   options.start.set_output_directory(preparing.folders.result);
   options.start.set_emulated_speed(device->emulated_speed);
   options.start.set_emulated_cpu_factor(options_.emulated_cpu_factor);
+  options.start.set_memory_bytes(MemoryOf(*device, options_));
   options.command = {.arguments = {options_.worker_binary, "--socket", options.socket_path},
                      .environment = WorkerEnvironment(
                          options_.environment, options_.worker_env,

@@ -11,11 +11,30 @@
 #include "agent/engine/comparison.h"
 #include "agent/engine/optimizer.h"
 #include "agent/engine/samples/subset.h"
+#include "agent/engine/shards.h"
 #include "agent/engine/stop_rule.h"
 #include "agent/engine/validations.h"
 #include "policies/learning_rate.h"
 
 namespace tactus::engine {
+
+// Of rounds in which members follow leaders: leader_rounds.cc.
+struct LeaderOptions {
+  // How far a member goes on the way to where its leaders are, as a share of it: with each exchange
+  // with the leader of all, and with that of its node; and over the steps between two. [0, 1) each.
+  double pull = 0.1;
+  double node_pull = 0.1;
+  double step_pull = 0.1;
+  double node_step_pull = 0.1;
+  std::uint32_t node_period = 0;   // steps between exchanges within a node; 0: by the period
+  std::uint32_t loss_window = 10;  // steps whose loss says who leads, >= 1
+
+  // A quarter of the period, where that is whole; else the period.
+  std::uint32_t NodePeriod(std::uint32_t period) const {
+    if (node_period > 0) return node_period;
+    return period % 4 == 0 ? period / 4 : period;
+  }
+};
 
 struct EngineOptions {
   std::uint64_t seed = 1;           // of the samples' order
@@ -23,12 +42,16 @@ struct EngineOptions {
   SubsetOptions subset{};
   std::uint32_t micro_batch = 64;  // samples in one Batch at most, >= 1
   OptimizerOptions optimizer{};
+  // Where it is on the optimizer is elementwise, and plans are of every step, densely or with an
+  // encoding that leaves its momentum alone.
+  ShardOptions shards{};
   policies::LearningRateOptions learning_rate{};
   std::optional<double> clip_norm{};  // > 0: the mean gradient's Euclidean norm is cut to it
   double block_momentum = 0;          // of periodic rounds, [0, 1)
   bool keep_local_momentum = true;    // of periodic rounds; false: zero after each combination
   bool elastic = false;               // windows of local steps last until all have taken theirs
-  bool look_ahead = false;            // rounds of `delayed` begin where the step under way will end
+  LeaderOptions leader{};
+  bool look_ahead = false;  // rounds of `delayed` begin where the step under way will end
   // What the caller adds up in the gradient buffer. False: the samples' gradients. True: the mean
   // gradients of its batches, each times its share of Batch::unit, so that a batch which is all of
   // a step leaves its mean there, bit for bit.

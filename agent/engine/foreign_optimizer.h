@@ -49,6 +49,7 @@ struct ForeignOptions {
   bool linear() const { return is_linear; }
   bool counts_steps() const { return has_step_counts; }
   static constexpr double known() { return 0; }
+  static constexpr bool elementwise() { return false; }  // nobody knows
 };
 
 }  // namespace tactus::engine

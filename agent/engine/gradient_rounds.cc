@@ -5,14 +5,19 @@
 // the plan and from earlier rounds. So the step is queued behind the combination; what only that
 // can tell (is it finite, how long is it) the gate decides.
 //
+// Where the optimizer's state is cut up among the members, the step waits for what comes of the
+// combination, as members have to tell one another of it: see sharded_step.h.
+//
 // AdaScale knows the noise of gradients by how far those of the members differ. A single member's
 // passes are added up in two halves, whose gradients differ as those of two members of as many
 // samples would.
 
+#include <optional>
 #include <utility>
 
 #include "agent/engine/group.h"
 #include "agent/engine/member.h"
+#include "agent/engine/sharded_step.h"
 #include "agent/engine/synchronizer.h"
 
 namespace tactus::engine {
@@ -23,7 +28,9 @@ using collective::Progress;
 class GradientRounds : public Synchronizer {
  public:
   GradientRounds(Member& member, Group& group)
-      : Synchronizer(member, group, {.early_segments = true}) {}
+      : Synchronizer(member, group, {.early_segments = true}) {
+    if (member.shard) sharded_.emplace(member, group);
+  }
 
   bool Runs(const policies::Plan& plan) const override {
     return plan.synchronization == policies::Synchronization::kEveryStep;
@@ -71,10 +78,10 @@ class GradientRounds : public Synchronizer {
   Progress Follow(Round& round) override {
     const Progress progress =
         group_.combination().Follow(GateOf(round, member_.options.clip_norm.value_or(0)));
-    if (progress == Progress::kFailed) return progress;
+    if (progress == Progress::kFailed || sharded_) return progress;
     const auto samples = static_cast<double>(member_.ledger.reserved());
     if (samples > 0) {
-      SetRate(round, samples, round.first_sum > 0 ? 2 : member_.ledger.contributors());
+      SetRateOf(round);
       member_.optimizer.Step(
           group_.vector(), {.learning_rate = round.rate.rate, .gate = group_.combination().gate()},
           member_.parameters);
@@ -84,7 +91,16 @@ class GradientRounds : public Synchronizer {
     return progress;
   }
 
+  collective::Completion Share(Round& round, const Combined& combined) override {
+    if (!sharded_) return {};
+    SetRateOf(round);
+    if (group_.size() > 1) round.shared_bytes = group_.vector().size_bytes();
+    return sharded_->Share({.gradient = combined.scale, .learning_rate = round.rate.rate});
+  }
+
   void Apply(Round& round, const Combined& combined, bool useful) override {
+    if (sharded_ && useful) sharded_->Take();
+    if (sharded_) group_.ClearBuffer();
     if (useful && round.first_sum > 0) {
       const std::span<const double> norms2 = norms2_on_host_.span();
       const auto first = static_cast<double>(round.first_sum);
@@ -103,6 +119,12 @@ class GradientRounds : public Synchronizer {
   }
 
  private:
+  void SetRateOf(Round& round) const {
+    SetRate(round, static_cast<double>(member_.ledger.reserved()),
+            round.first_sum > 0 ? 2 : member_.ledger.contributors());
+  }
+
+  std::optional<ShardedStep> sharded_;
   bool queued_ = false;     // a step of which it is not known yet whether it was taken
   bool halves_ = false;     // passes are added up in two
   cuda::Buffer first_sum_;  // the first; empty until it is needed

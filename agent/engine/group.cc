@@ -109,7 +109,9 @@ collective::Completion Group::Average(std::span<float> values) {
 }
 
 collective::Completion Group::Distribute(std::size_t root, std::span<const float> values) {
-  if (rank() == root) member_.device.Copy(values, vector());
+  // On all members: where they have parts, each gets that of its place (ReplicaTransport), of a
+  // member of the root's replica that is not the root.
+  member_.device.Copy(values, vector());
   return transport_.StartBroadcast(vector(), static_cast<int>(root))->Wait();
 }
 

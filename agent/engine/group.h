@@ -8,12 +8,14 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "agent/collective/transport.h"
 #include "agent/engine/combine/combination.h"
 #include "agent/engine/member.h"
 #include "agent/engine/open_window.h"
+#include "agent/engine/shards.h"
 #include "agent/engine/synchronizer.h"
 #include "base/bounded_queue.h"
 #include "policies/plan.h"
@@ -73,6 +75,11 @@ class Group {
   bool HasNextPlan() const { return !plans_waiting_.empty(); }
   void AdoptNextPlan();
 
+  // Where the optimizer's state is cut up: the stretches of the parameters, by rank, which cover
+  // them.
+  const std::vector<ShardStretch>& shards() const { return shards_; }
+  void SetShards(std::vector<ShardStretch> shards) { shards_ = std::move(shards); }
+
   // values <- their mean over the members. Waits; returns how it ended. Where it failed they are as
   // they were: it goes by the vector, as does what follows. Requires: nothing adds up there.
   collective::Completion Average(std::span<float> values);
@@ -97,6 +104,7 @@ class Group {
   const std::vector<std::unique_ptr<Synchronizer>> synchronizers_;
   Combination combination_;
   policies::Plan plan_;
+  std::vector<ShardStretch> shards_;
   std::optional<ResumedWindow> resumed_;
   BoundedQueue<policies::Plan, kPlansWaitingMax> plans_waiting_;
 };

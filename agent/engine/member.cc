@@ -44,7 +44,8 @@ Member::Member(const EngineOptions& engine_options, cuda::Device& its_device,
       device(its_device),
       segments(its_segments),
       parameters(its_parameters),
-      optimizer(options.optimizer, device, segments),
+      optimizer(options.optimizer, device, segments,
+                options.shards.on() ? StateHeld::kElsewhere : StateHeld::kWhole),
       learning_rate(RateOptions(options)),
       local_steps(device),
       encodings(EncodingOptionsOf(options), device, segments),
@@ -52,6 +53,9 @@ Member::Member(const EngineOptions& engine_options, cuda::Device& its_device,
       validations(options.validation) {
   TACTUS_CHECK(options.micro_batch >= 1);
   TACTUS_CHECK(parameters.size() == cuda::FlatLength(segments));
+  if (options.shards.on()) {
+    shard.emplace(device, parameters.size(), StateBuffers(options.optimizer));
+  }
 }
 
 void Member::CopyNumbers(EngineState& state) const {
@@ -66,7 +70,8 @@ void Member::CopyNumbers(EngineState& state) const {
 void Member::CopyState(EngineState& state) {
   CopyNumbers(state);
   const std::vector<std::span<float>> buffers = optimizer.State();
-  state.optimizer.resize(buffers.size());
+  if (shard) shard->CopyOut(state.optimizer);
+  if (!shard) state.optimizer.resize(buffers.size());
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     CopyOut(device, buffers[i], state.optimizer[i]);
   }
@@ -83,6 +88,7 @@ std::string Member::ReasonNotToTake(const EngineState& state) {
                .lamb = std::holds_alternative<LambOptions>(options.optimizer),
                .train_samples = options.train_samples,
                .data_samples = options.subset.samples};
+  if (shard && state.optimizer.empty()) fit.optimizer_buffers = 0;
   for (const Residual& residual : encodings.Residuals()) {
     fit.residuals[residual.name] = residual.values.size();
   }
@@ -105,6 +111,7 @@ void Member::Restore(const EngineState& state) {
 void Member::PutBack(const EngineState& state) {
   const std::vector<std::span<float>> buffers = optimizer.State();
   for (std::size_t i = 0; i < buffers.size(); ++i) device.Copy(state.optimizer[i], buffers[i]);
+  if (shard && !state.optimizer.empty()) shard->PutBack(state.optimizer);
   optimizer.RestoreOneBit(state.one_bit, state.fresh_moment);
   local_steps.RestoreMomentum(state.block_momentum);
   encodings.Restore(state.residuals);
@@ -134,6 +141,16 @@ void Member::LetGoOfWindow() {
   window.reset();
   optimizer.ResetMomentum();
   optimizers_differ = true;
+}
+
+void Member::KeepOwn() {
+  if (own_.size() == 0) own_ = device.Allocate(parameters.size());
+  device.Copy(parameters, own_.span());
+  at_mean = true;
+}
+
+void Member::TakeOwn() {
+  if (std::exchange(at_mean, false)) device.Copy(own_.span(), parameters);
 }
 
 void Member::AddLosses(const policies::RoundLosses& round) {

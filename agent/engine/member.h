@@ -15,6 +15,7 @@
 #include "agent/engine/local_steps.h"
 #include "agent/engine/open_window.h"
 #include "agent/engine/optimizer.h"
+#include "agent/engine/optimizer_shard.h"
 #include "agent/engine/samples/ledger.h"
 #include "agent/engine/stop_vote.h"
 #include "agent/engine/validations.h"
@@ -43,12 +44,13 @@ struct Member {
   Member(const EngineOptions& options, cuda::Device& device, const cuda::SegmentTable& segments,
          std::span<float> parameters);
 
-  // As RoundEngine has it.
+  // As RoundEngine has it; but of an optimizer's state that is cut up, what this member holds.
   void CopyState(EngineState& state);
   // The same without what is of the parameters' length.
   void CopyNumbers(EngineState& state) const;
   // Goes on from a state, of a group of any size; whose parameters are put into the buffer by the
-  // caller. Requires: no round is open; ReasonNotToTake(state) is empty.
+  // caller. Where the optimizer's state is cut up it is whole, or not there, and then what this
+  // member holds stays. Requires: no round is open; ReasonNotToTake(state) is empty.
   void Restore(const EngineState& state);
   std::string ReasonNotToTake(const EngineState& state);
 
@@ -67,6 +69,11 @@ struct Member {
   // The window that was under way as a group was lost is undone: parameters are those of its start
   // already; momentum begins at zero, as after any other that is undone.
   void LetGoOfWindow();
+
+  // Where members' parameters differ: the mean of all takes this member's place, which it gives
+  // back with TakeOwn. In between at_mean is true.
+  void KeepOwn();
+  void TakeOwn();
 
   void AddLosses(const policies::RoundLosses& round);
 
@@ -94,6 +101,7 @@ struct Member {
   const std::span<float> parameters;
 
   Optimizer optimizer;
+  std::optional<OptimizerShard> shard;  // in place of the optimizer's own state
   policies::LearningRate learning_rate;
   LocalSteps local_steps;
   Encodings encodings;
@@ -107,6 +115,8 @@ struct Member {
   std::uint64_t samples_global = 0;
   std::uint64_t steps = 0;             // of the optimizer, as the group counts them
   std::uint32_t nonfinite_rounds = 0;  // in a row, now
+  bool parameters_differ = false;      // from the others': rounds left each member its own
+  bool at_mean = false;                // parameters are the mean of all: see KeepOwn
   bool optimizers_differ = false;      // local steps left each member a state of its own
   std::optional<OpenWindow> window{};  // that was under way as the group was lost, and may go on
   Duration train_time{};               // up to the edge, with that before a Restore
@@ -116,6 +126,7 @@ struct Member {
   void PutBack(const EngineState& state);
 
   std::optional<Kept> kept_;
+  cuda::Buffer own_;  // parameters, while the mean is in their place
 };
 
 }  // namespace tactus::engine

@@ -40,6 +40,10 @@ std::size_t StateBuffers(const OptimizerOptions& options) {
   return std::visit([](const auto& one) { return one.buffers(); }, options);
 }
 
+bool IsElementwise(const OptimizerOptions& options) {
+  return std::visit([](const auto& one) { return one.elementwise(); }, options);
+}
+
 std::string_view NameOf(const OptimizerOptions& options) {
   return std::visit([](const auto& one) { return std::string_view(one.name()); }, options);
 }
@@ -62,8 +66,10 @@ std::optional<policies::WindowMomentum> WindowMomentumOf(const OptimizerOptions&
 }
 
 Optimizer::Optimizer(const OptimizerOptions& options, cuda::Device& device,
-                     const cuda::SegmentTable& segments)
+                     const cuda::SegmentTable& segments, StateHeld held)
     : options_(options), segments_(segments), device_(device) {
+  TACTUS_CHECK(held == StateHeld::kWhole || IsElementwise(options));
+  if (held == StateHeld::kElsewhere) return;
   const std::size_t length = cuda::FlatLength(segments_);
   const std::size_t buffers = StateBuffers(options_);
   if (std::holds_alternative<ForeignOptions>(options_)) {
@@ -122,31 +128,76 @@ std::vector<std::span<float>> Optimizer::State() {
   return state;
 }
 
+PartOfStep Optimizer::WholeStep(std::span<const float> gradients, const StepScale& scale,
+                                std::span<float> parameters) {
+  return {.step = steps_,
+          .scale = scale,
+          .gradients = gradients,
+          .parameters = parameters,
+          .first = momentum_.span(),
+          .second = second_.span()};
+}
+
+void Optimizer::StepPart(const PartOfStep& part) {
+  std::visit(
+      [&](const auto& options) {
+        if constexpr (requires { StepPartBy(options, part); }) {
+          StepPartBy(options, part);
+        } else {
+          TACTUS_CHECK(options.elementwise());
+        }
+      },
+      options_);
+}
+
 void Optimizer::StepBy(const SgdOptions& sgd, std::span<float> gradients, StepScale scale,
                        std::span<float> parameters) {
-  device_.Sgd({.learning_rate = static_cast<float>(scale.learning_rate),
-               .momentum = static_cast<float>(sgd.momentum),
-               .weight_decay = static_cast<float>(sgd.weight_decay),
-               .gradient_scale = static_cast<float>(scale.gradient),
-               .nesterov = sgd.nesterov,
-               .gate = GateOf(scale)},
-              gradients, parameters, momentum_.span());
+  StepPartBy(sgd, WholeStep(gradients, scale, parameters));
 }
 
 void Optimizer::StepBy(const AdamOptions& adam, std::span<float> gradients, StepScale scale,
                        std::span<float> parameters) {
-  device_.Adam({.learning_rate = scale.learning_rate,
+  StepPartBy(adam, WholeStep(gradients, scale, parameters));
+}
+
+void Optimizer::StepBy(const LionOptions& lion, std::span<float> gradients, StepScale scale,
+                       std::span<float> parameters) {
+  StepPartBy(lion, WholeStep(gradients, scale, parameters));
+}
+
+void Optimizer::StepPartBy(const SgdOptions& sgd, const PartOfStep& part) {
+  device_.Sgd({.learning_rate = static_cast<float>(part.scale.learning_rate),
+               .momentum = static_cast<float>(sgd.momentum),
+               .weight_decay = static_cast<float>(sgd.weight_decay),
+               .gradient_scale = static_cast<float>(part.scale.gradient),
+               .nesterov = sgd.nesterov,
+               .gate = GateOf(part.scale)},
+              part.gradients, part.parameters, part.first);
+}
+
+void Optimizer::StepPartBy(const AdamOptions& adam, const PartOfStep& part) {
+  device_.Adam({.learning_rate = part.scale.learning_rate,
                 .beta1 = adam.beta1,
                 .beta2 = adam.beta2,
                 .epsilon = static_cast<float>(adam.epsilon),
                 .weight_decay = adam.weight_decay,
                 .decoupled = adam.decoupled,
-                .gradient_scale = static_cast<float>(scale.gradient),
-                .step = steps_,
+                .gradient_scale = static_cast<float>(part.scale.gradient),
+                .step = part.step,
                 .frozen = one_bit_.frozen,
-                .second_step = second_steps(),
-                .gate = GateOf(scale)},
-               gradients, parameters, momentum_.span(), second_.span());
+                .second_step = part.step - one_bit_.frozen_steps,
+                .gate = GateOf(part.scale)},
+               part.gradients, part.parameters, part.first, part.second);
+}
+
+void Optimizer::StepPartBy(const LionOptions& lion, const PartOfStep& part) {
+  device_.Lion({.learning_rate = part.scale.learning_rate,
+                .beta1 = lion.beta1,
+                .beta2 = lion.beta2,
+                .weight_decay = lion.weight_decay,
+                .gradient_scale = static_cast<float>(part.scale.gradient),
+                .gate = GateOf(part.scale)},
+               part.gradients, part.parameters, part.first);
 }
 
 void Optimizer::StepBy(const LambOptions& lamb, std::span<float> gradients, StepScale scale,
@@ -253,17 +304,6 @@ void Optimizer::RestoreOneBit(const OneBitState& state, std::span<const float> f
   if (fresh.empty()) return;
   fresh_ = device_.Allocate(fresh.size());
   device_.Copy(fresh, fresh_.span());
-}
-
-void Optimizer::StepBy(const LionOptions& lion, std::span<float> gradients, StepScale scale,
-                       std::span<float> parameters) {
-  device_.Lion({.learning_rate = scale.learning_rate,
-                .beta1 = lion.beta1,
-                .beta2 = lion.beta2,
-                .weight_decay = lion.weight_decay,
-                .gradient_scale = static_cast<float>(scale.gradient),
-                .gate = GateOf(scale)},
-               gradients, parameters, momentum_.span());
 }
 
 }  // namespace tactus::engine

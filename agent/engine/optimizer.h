@@ -31,6 +31,8 @@ namespace tactus::engine {
 //   known()          the share of its first buffer that a step goes whatever its gradient is
 //   counts_steps()   moments are corrected by the number of steps since they began at zero, so that
 //                    one of them cannot be forgotten alone
+//   elementwise()    what becomes of a parameter follows from its own gradient and state, so that
+//                    members may take a part of the step each
 //
 // Ranges, and the defaults of jobs, are those of proto/tactus/v1/spec.proto.
 
@@ -46,6 +48,7 @@ struct SgdOptions {
   bool linear() const { return momentum == 0; }
   double known() const { return nesterov ? momentum * momentum : momentum; }
   static constexpr bool counts_steps() { return false; }
+  static constexpr bool elementwise() { return true; }
 };
 void Fields(auto& archive, Of<SgdOptions> auto& sgd) {
   archive("learning_rate", sgd.learning_rate);
@@ -68,6 +71,7 @@ struct AdamOptions {
   static constexpr bool linear() { return false; }
   static constexpr double known() { return 0; }
   static constexpr bool counts_steps() { return true; }
+  static constexpr bool elementwise() { return true; }
 };
 void Fields(auto& archive, Of<AdamOptions> auto& adam) {
   archive("learning_rate", adam.learning_rate);
@@ -92,6 +96,7 @@ struct LambOptions {
   static constexpr bool linear() { return false; }
   static constexpr double known() { return 0; }
   static constexpr bool counts_steps() { return true; }
+  static constexpr bool elementwise() { return false; }
 };
 void Fields(auto& archive, Of<LambOptions> auto& lamb) {
   archive("learning_rate", lamb.learning_rate);
@@ -115,6 +120,7 @@ struct LionOptions {
   static constexpr bool linear() { return false; }
   static constexpr double known() { return 0; }
   static constexpr bool counts_steps() { return false; }
+  static constexpr bool elementwise() { return true; }
 };
 void Fields(auto& archive, Of<LionOptions> auto& lion) {
   archive("learning_rate", lion.learning_rate);
@@ -148,6 +154,9 @@ void ReadChosen(auto& archive, OptimizerOptions& optimizer) {
 // How many buffers Optimizer::State returns.
 std::size_t StateBuffers(const OptimizerOptions& options);
 
+// Whether members may take a part of its steps each.
+bool IsElementwise(const OptimizerOptions& options);
+
 // Its name in a job file.
 std::string_view NameOf(const OptimizerOptions& options);
 
@@ -172,18 +181,42 @@ struct StepScale {
   std::span<const double> gate{};  // a row of cuda::StepGate or cuda::RoundGate, or empty
 };
 
+// Which of the optimizer's state is the optimizer's own.
+enum class StateHeld {
+  kWhole,      // all of it
+  kElsewhere,  // none: callers of StepPart have it
+};
+
+// A step on some of the elements: all spans equally long, those of buffers that the optimizer has
+// not are left out.
+struct PartOfStep {
+  std::uint64_t step = 1;  // which one it is, counted from 1
+  StepScale scale{};
+  std::span<const float> gradients{};
+  std::span<float> parameters{};
+  std::span<float> first{};   // momentum, or first moment
+  std::span<float> second{};  // second moment
+};
+
 // Holds the state (momentum, moments, step count), which is equal on all members as long as all
 // take the same steps. Runs on the engine's thread.
 class Optimizer {
  public:
   // segments  the layout of every buffer given to Step, whose length is FlatLength(segments)
+  // Requires: IsElementwise(options) where the state is held elsewhere.
   Optimizer(const OptimizerOptions& options, cuda::Device& device,
-            const cuda::SegmentTable& segments);
+            const cuda::SegmentTable& segments, StateHeld held = StateHeld::kWhole);
 
   // One step with the gradient `scale.gradient * gradients` and the rate `scale.learning_rate`. It
   // counts even where its gate is shut. A foreign one may use the gradients up, and waits for a
   // gate.
   void Step(std::span<float> gradients, StepScale scale, std::span<float> parameters);
+
+  // A part of a step, element by element as Step takes it; counts nothing. Requires: the options
+  // are elementwise.
+  void StepPart(const PartOfStep& part);
+  // All parts of a step were taken, here and elsewhere.
+  void CountPartStep() { ++steps_; }
 
   // parameters <- parameters - learning_rate k, k what the next step is known to go before its
   // gradient is: of sgd with momentum m
@@ -250,6 +283,11 @@ class Optimizer {
               std::span<float> parameters);
   void StepBy(const AdamOptions& adam, std::span<float> gradients, StepScale scale,
               std::span<float> parameters);
+  void StepPartBy(const SgdOptions& sgd, const PartOfStep& part);
+  void StepPartBy(const AdamOptions& adam, const PartOfStep& part);
+  void StepPartBy(const LionOptions& lion, const PartOfStep& part);
+  PartOfStep WholeStep(std::span<const float> gradients, const StepScale& scale,
+                       std::span<float> parameters);
   void StepBy(const LambOptions& lamb, std::span<float> gradients, StepScale scale,
               std::span<float> parameters);
   void StepBy(const LionOptions& lion, std::span<float> gradients, StepScale scale,

@@ -95,6 +95,16 @@ void ReadWindows(auto& archive, EngineOptions& options) {
   if (local_momentum) options.keep_local_momentum = local_momentum == LocalMomentum::kKeep;
 }
 
+// Of members that follow leaders.
+void ReadLeader(auto& archive, LeaderOptions& options) {
+  ReadIfThere<double>(archive, "pull", options.pull);
+  ReadIfThere<double>(archive, "node_pull", options.node_pull);
+  ReadIfThere<double>(archive, "step_pull", options.step_pull);
+  ReadIfThere<double>(archive, "node_step_pull", options.node_step_pull);
+  ReadIfThere<std::uint32_t>(archive, "node_period", options.node_period);
+  ReadIfThere<std::uint32_t>(archive, "loss_window", options.loss_window);
+}
+
 // Only of policies whose rounds may overlap.
 void ReadOverlap(auto& archive, EngineOptions& options) {
   ReadIfThere<bool>(archive, "look_ahead", options.look_ahead);
@@ -136,6 +146,9 @@ void ReadSpec(auto& archive, EngineOptions& options) {
   archive.Within("optimizer", [&](auto& optimizer) {
     ReadChosen(optimizer, options.optimizer);
     optimizer("clip_norm", options.clip_norm);
+    // A coordinator of before has neither.
+    ReadIfThere<ShardBy>(optimizer, "shard", options.shards.by);
+    ReadIfThere<std::uint32_t>(optimizer, "shard_copies", options.shards.copies);
   });
   archive.Within("data", [&](auto& data) {
     data.Within("subset", [&](auto& subset) { ReadSubset(subset, options.subset); });
@@ -147,6 +160,7 @@ void ReadSpec(auto& archive, EngineOptions& options) {
     adapt.Within("batch", [&](auto& batch) { batch("micro_batch", options.micro_batch); });
     adapt.Within("synchronization", [&](auto& axis) {
       ReadWindows(axis, options);
+      ReadLeader(axis, options.leader);
       ReadOverlap(axis, options);
     });
     adapt.Within("encoding", [&](auto& axis) { ReadEncoding(axis, options.encoding); });

@@ -41,8 +41,9 @@ struct Round {
   Instant combining{};  // since when
 
   // Once it is combined:
-  double loss_sum = 0;        // of this member
-  Spread spread{};            // of the members' samples
+  double loss_sum = 0;             // of this member
+  Spread spread{};                 // of the members' samples
+  std::uint64_t shared_bytes = 0;  // of parameters that members tell one another
   double gradient_norm2 = 0;  // of this member's mean gradient, or of its local steps' on average
   // Where they were two sums, sum_j b_j ||g_j||^2 over their means g_j: two samples of the noise.
   std::optional<double> sums_norm2{};

@@ -7,6 +7,7 @@
 #include "agent/engine/gradient_facts.h"
 #include "agent/engine/one_bit_phase.h"
 #include "agent/engine/residual_talks.h"
+#include "agent/engine/shard_talks.h"
 #include "base/check.h"
 
 namespace tactus::engine {
@@ -44,7 +45,9 @@ RoundEngine::RoundEngine(Member& member, EngineBuffers buffers, collective::Tran
               .registered = buffers.registered},
              std::move(plan)),
       synchronizer_(&group_.synchronizer()),
-      computed_(member.device.MakeMark()) {}
+      computed_(member.device.MakeMark()) {
+  member_.TakeOwn();  // of a group that was lost after its end, of which others do not know
+}
 
 bool RoundEngine::Begin(Instant now, const std::optional<HashedParameters>& own) {
   member_.LetGoOfWindow();
@@ -55,9 +58,12 @@ bool RoundEngine::Begin(Instant now, const std::optional<HashedParameters>& own)
     return false;
   }
   if (group_.rank() != 0 && !equal) member_.device.Copy(group_.vector(), member_.parameters);
+  member_.parameters_differ = false;
   group_.ClearVector();
-  BeginRounds(std::max(now, completion.at), ReasonTimeIsUp());
-  return true;
+  Instant edge = std::max(now, completion.at);
+  if (!ShareOutState(edge)) return false;
+  BeginRounds(edge, ReasonTimeIsUp());
+  return outcome_ != Outcome::kGroupLost;
 }
 
 bool RoundEngine::Begin(Instant now, const Rejoining& rejoining) {
@@ -66,9 +72,11 @@ bool RoundEngine::Begin(Instant now, const Rejoining& rejoining) {
     LoseGroup(completion.reason);
     return false;
   }
+  Instant edge = std::max(now, completion.at);
+  if (!ShareOutState(edge)) return false;
   member_.stop.Regrouped();
-  BeginRounds(std::max(now, completion.at), "");
-  return true;
+  BeginRounds(edge, "");
+  return outcome_ != Outcome::kGroupLost;
 }
 
 void RoundEngine::BeginRounds(Instant edge, const std::string& time_is_up) {
@@ -79,6 +87,7 @@ void RoundEngine::BeginRounds(Instant edge, const std::string& time_is_up) {
   if (!reason_.empty()) outcome_ = Outcome::kFinished;
   validation_due_ = member_.validations.DueByCount(member_.validation_mark());
   comparisons_.emplace(member_.options.comparison, member_.train_time);
+  MeetAtMean();
 }
 
 // All have the same state, so no clock has to be asked for a time that was up then.
@@ -159,6 +168,7 @@ void RoundEngine::Step(const StepResult& result) {
 void RoundEngine::CopyState(EngineState& state) {
   TACTUS_CHECK(at_edge());
   member_.CopyState(state);
+  if (!gathered_state_.empty()) state.optimizer = gathered_state_;
 }
 
 EngineState RoundEngine::State() {
@@ -168,6 +178,8 @@ EngineState RoundEngine::State() {
 }
 
 bool RoundEngine::residuals_at_hand() const {
+  if (shards_apart() && gathered_state_.empty()) return false;
+  if (differ() && !member_.at_mean) return false;
   return group_.size() == 1 || !gathered_.empty() || member_.encodings.Residuals().empty();
 }
 
@@ -195,7 +207,10 @@ void RoundEngine::TakeValidation(const Validation& validation) {
   if (reason_.empty()) return;
   outcome_ = Outcome::kFinished;
   // What was just found to be the best is what it ends for, whatever the training losses say.
-  if (!best && member_.EndTrial()) validated_.reset();
+  if (best || !member_.EndTrial()) return;
+  validated_.reset();
+  member_.at_mean = false;  // what was put back is this member's own
+  MeetAtMean();
 }
 
 bool RoundEngine::selection_due() const {
@@ -216,7 +231,8 @@ void RoundEngine::TakeSubset(std::optional<Subset> subset, Instant end) {
 
 bool RoundEngine::comparable() const {
   const bool ahead = synchronizer_->traits().overlapping && member_.options.look_ahead;
-  return member_.options.comparison.on && group_.size() > 1 && !ahead;
+  const bool equal = !differ() || member_.at_mean;
+  return member_.options.comparison.on && group_.size() > 1 && equal && !ahead;
 }
 
 void RoundEngine::Compare(const HashedParameters& own) {
@@ -231,6 +247,7 @@ void RoundEngine::Compare(const HashedParameters& own) {
                               .wrong = comparison.wrong};
     completion = TakeOver(member_, group_, rejoining);
     if (completion.progress == Progress::kFailed) return LoseGroup(completion.reason);
+    if (!ShareOutState(completion.at)) return;
     comparison_ = std::move(comparison);
   }
   if (outcome_ != Outcome::kTraining) return;
@@ -256,10 +273,13 @@ BlockCursor RoundEngine::CursorOf(Block block) const {
 
 void RoundEngine::OpenRound() {
   validated_.reset();
+  member_.TakeOwn();
   gathered_.clear();
+  gathered_state_ = {};
   gathering_ = {};
   const policies::Plan& plan = group_.round_plan();
   synchronizer_ = &group_.synchronizer();
+  if (!AlignParameters()) return;
   if (!synchronizer_->traits().local_updates && !AlignOptimizers()) return;
   const std::uint64_t ahead = pending_ ? 1 : 0;
   running_ = {.number = member_.rounds + ahead,
@@ -355,6 +375,7 @@ void RoundEngine::Drain() {
   // Who goes on later starts with equal states; who goes on at once has its own still.
   const bool equal = outcome_ == Outcome::kFinished || outcome_ == Outcome::kSuspended;
   if (member_.stop.decided() && equal) AlignOptimizers();
+  MeetAtMean();
   PassResiduals();
 }
 
@@ -365,10 +386,18 @@ void RoundEngine::PassResiduals() {
   const bool hands_over = outcome_ == Outcome::kRegrouped;
   if (!gathers && !hands_over) return;
   residuals_due_ = residuals_wanted_ = false;
-  if (group_.size() == 1 || member_.encodings.Residuals().empty()) return;
-  const Completion completion =
-      gathers ? GatherResiduals(member_.encodings, member_.device, group_.transport(), gathered_)
-              : HandOverResiduals(member_.encodings, member_.device, group_.transport(), leaving_);
+  if (group_.size() == 1) return;
+  Completion completion{.at = member_.edge};
+  if (shards_apart() && hands_over) completion = HandOverShards();
+  if (shards_apart() && trains) {
+    completion = GatherState(member_, group_, gathered_state_);
+  }
+  if (completion.progress != Progress::kFailed && !member_.encodings.Residuals().empty()) {
+    completion =
+        gathers
+            ? GatherResiduals(member_.encodings, member_.device, group_.transport(), gathered_)
+            : HandOverResiduals(member_.encodings, member_.device, group_.transport(), leaving_);
+  }
   if (completion.progress == Progress::kFailed) return LoseGroup(completion.reason);
   gathering_ = std::max(Duration{}, completion.at - member_.edge);
   if (trains) member_.MoveEdge(member_.edge + gathering_);
@@ -411,6 +440,15 @@ void RoundEngine::Apply(Round& round, Duration transfer) {
   member_.nonfinite_rounds = finite ? 0 : member_.nonfinite_rounds + 1;
   // The gate has come to the same, from the same bits.
   TACTUS_CHECK(synchronizer_->traits().elastic || combined.applied == (finite && any));
+  if (useful && member_.shard) {
+    const Completion shared = synchronizer_->Share(round, combined);
+    if (shared.progress == Progress::kFailed) return LoseGroup(shared.reason);
+    const Duration waited = std::max(Duration{}, shared.at - member_.edge);
+    round.blocked += waited;
+    round.length += waited;
+    transfer += waited;
+    member_.MoveEdge(member_.edge + waited);
+  }
   synchronizer_->Apply(round, combined, useful);
   member_.encodings.Settle(useful);
   if (useful) member_.AddLosses(LossesOf(lanes, round.updates));
@@ -446,7 +484,7 @@ void RoundEngine::Report(const Round& round, const Combined& combined, Duration 
        .blocked_seconds = ToSeconds(round.blocked),
        .transfer_seconds = ToSeconds(std::max(Duration{}, transfer)),
        .round_seconds = ToSeconds(round.length),
-       .bytes_sent = group_.combination().bytes(),
+       .bytes_sent = group_.combination().bytes() + round.shared_bytes,
        .gradient_norm2_local = finite && round.samples > 0 ? round.gradient_norm2 : 0,
        .gradient_norm2_global = gradient.gradient_norm2,
        .samples_global = samples_global,
@@ -555,26 +593,12 @@ std::vector<cuda::LaneValue> RoundEngine::OwnLanesOf(const Round& round) {
   return LaneValuesOf(own, group_.rank());
 }
 
-// Local steps gave each member momentum of its own; steps of the group need equal ones: their mean.
-bool RoundEngine::AlignOptimizers() {
-  if (!member_.optimizers_differ) return true;
-  for (const std::span<float> state : member_.optimizer.State()) {
-    const Completion completion = group_.Average(state);
-    if (completion.progress == Progress::kFailed) {
-      LoseGroup(completion.reason);
-      return false;
-    }
-  }
-  member_.optimizer.GoOnFrom(member_.steps);
-  member_.optimizers_differ = false;
-  return true;
-}
-
 // A trial ends as where training does: the next group's first plan is of none, and who is behind in
 // it has kept nothing to take back.
 void RoundEngine::LoseGroup(const std::string& reason) {
   if (group_.combination().open()) group_.combination().Wait();
   synchronizer_->Abandon();
+  member_.TakeOwn();
   member_.ledger.Abandon();
   member_.encodings.Settle(false);
   if (member_.EndTrial()) member_.window.reset();  // it began at what is no more

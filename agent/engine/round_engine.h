@@ -11,6 +11,8 @@
 //   every step  one step; gradients are combined and applied once
 //   periodic    `period` local optimizer steps, or when elastic as many as fit until all have taken
 //               so many; what they changed is combined (LocalSteps)
+//   lsgd        as many local steps as fit until all have taken their shares; then each is pulled
+//               towards the parameters of who has the least loss
 //   delayed     as many steps as fit until the former round's combination is done everywhere; the
 //               gradient is combined while the next round computes, and applied at its end
 //
@@ -145,7 +147,7 @@ class RoundEngine {
   // A plan from the coordinator. Adopted in the round after all members voted for it. False, and
   // nothing changed, when it is not the next version, does not fit the group, or too many are
   // waiting; a version already known is true and nothing.
-  bool OfferPlan(policies::Plan plan) { return group_.Offer(std::move(plan)); }
+  bool OfferPlan(policies::Plan plan);
 
   // Votes to stop after the running round; all members stop together. A later request of another
   // kind takes the place of the former one, unless its round has been voted on. The vote outlives a
@@ -167,6 +169,7 @@ class RoundEngine {
   //   every step  those after the last round
   //   periodic    those after the last window. Within a window they are no edge: parameters are the
   //               member's own, and there is no way back for the optimizer's state
+  //   lsgd        those after the last pull: each member's own, or the mean (see differ)
   //   delayed     those after the last round that was applied. The one that is combined now has
   //               touched neither, and its samples are free in the state: it will be done anew.
   //               Between edges parameters may be ahead of them (EngineOptions::look_ahead)
@@ -175,16 +178,25 @@ class RoundEngine {
   // What another group may go on from, with the parameters and all residuals. Copied into `state`,
   // whose memory is used again; waits for the device. Equal on all members, but for the times, the
   // encoding's residuals and, after local steps of a group that was not suspended, the optimizer's
-  // state, which is this member's then. Requires: at_edge().
+  // state, which is this member's then. Where that state is cut up, rank 0 has all of it where it
+  // was gathered at this edge, and the others have what they hold. Requires: at_edge().
   void CopyState(EngineState& state);
   EngineState State();
 
-  // What encodings have left with each member is its own, and comes to rank 0 where it is needed:
-  // when the group is suspended, and at the end of a round in which rank 0 asks for it, with no
-  // round under way. All wait for that.
+  // What encodings have left with each member is its own, as parameters are where they differ, and
+  // so is what it holds of an optimizer's state that is cut up. It comes to rank 0 where it is
+  // needed: residuals when the group is suspended, and all of it at the end of a round in which
+  // rank 0 asks for it, with no round under way. All wait for that.
   void RequestResiduals() { residuals_wanted_ = true; }
-  // Whether TakeResiduals has all of it at this edge. Of rank 0.
+  // Whether TakeResiduals, and CopyState, have all of it at this edge. Of rank 0.
   bool residuals_at_hand() const;
+  // An optimizer's state that is cut up comes to rank 0, for CopyState; nothing happens where it is
+  // not. All wait for it, in the same place of their collectives. The group may be lost by it.
+  // Requires: at_edge(), no round under way.
+  void GatherShards();
+  // The group was lost, and with members that are gone a part of the optimizer's state: no group of
+  // those who are left can go on. All know it alike.
+  bool state_lost() const { return state_lost_; }
   // By rank, once; empty where nothing is left out, or it did not come here.
   std::vector<Residuals> TakeResiduals();
   // How long the members stood still for it, the last time.
@@ -193,6 +205,12 @@ class RoundEngine {
   // Ranks that the next group will not have, as far as this member was told, where a regroup is
   // asked for: what encodings have left with them goes to those who stay.
   void NoteLeaving(std::vector<std::uint32_t> ranks) { leaving_ = std::move(ranks); }
+
+  // Whether each member's parameters are its own, as the synchronization has it. Where one of them
+  // has to stand for all, each holds the mean of all instead, the same bits: at the edge where a
+  // validation is due, where rank 0 asks for what checkpoints need (RequestResiduals), and from the
+  // end of training on. With the next round each goes on from its own.
+  bool differ() const;
 
   // Whether all members are to validate now, before the next round: so all found by what they know
   // alike, or by a vote of the first one's clock. It is an edge then with no round under way.
@@ -219,7 +237,8 @@ class RoundEngine {
   // Whether all members are to compare their parameters now, before the next round: as one's clock
   // says, because a number was not finite, or because what is validated here may be kept as the
   // best. All know it alike. Not where rounds look ahead, which leaves each member other last
-  // bits. It is an edge then with no round under way.
+  // bits, nor where parameters differ, but at their mean. It is an edge then with no round under
+  // way.
   bool comparison_due() const {
     return comparison_due_ && outcome_ == Outcome::kTraining && at_edge() && !pending_;
   }
@@ -275,6 +294,7 @@ class RoundEngine {
   void CloseRound(const collective::Completion& end);
   bool MayOverlap() const;
   void Drain();
+  void MeetAtMean();
   void PassResiduals();
   void ApplyPending();
 
@@ -292,7 +312,15 @@ class RoundEngine {
   std::vector<cuda::LaneValue> OwnLanesOf(const Round& round);
   bool ClockDecides() const;
   void AddToEnd(Round& round, Duration later);
+  bool AlignParameters();
   bool AlignOptimizers();
+
+  // Of an optimizer's state that is cut up: engine_shards.cc.
+  bool ShareOutState(Instant& at);
+  collective::Completion HandOverShards();
+  bool shards_apart() const {
+    return member_.shard && member_.shard->buffers() > 0 && group_.size() > 1;
+  }
 
   Member& member_;
   Group group_;
@@ -303,9 +331,12 @@ class RoundEngine {
   std::optional<Round> pending_;       // launched and not applied yet
   bool validation_due_ = false;
   bool comparison_due_ = false;
-  bool residuals_wanted_ = false;               // by this member
-  bool residuals_due_ = false;                  // by rank 0, and known to all
-  std::vector<Residuals> gathered_;             // at this edge, by rank
+  bool residuals_wanted_ = false;                   // by this member
+  bool residuals_due_ = false;                      // by rank 0, and known to all
+  std::vector<Residuals> gathered_;                 // at this edge, by rank
+  std::vector<std::vector<float>> gathered_state_;  // likewise, the optimizer's
+  std::vector<std::uint64_t> weights_;              // by which that is shared out, by rank
+  bool state_lost_ = false;
   Duration gathering_{};                        // that it took
   std::vector<std::uint32_t> leaving_;          // ranks, as far as this member was told
   std::optional<Comparisons> comparisons_;      // from Begin on

@@ -9,6 +9,7 @@ namespace tactus::engine {
 std::vector<std::unique_ptr<Synchronizer>> AllSynchronizers(Member& member, Group& group) {
   std::vector<std::unique_ptr<Synchronizer>> all;
   all.push_back(MakeDelayedRounds(member, group));
+  all.push_back(MakeLeaderRounds(member, group));
   all.push_back(MakeLocalRounds(member, group));
   all.push_back(MakeGradientRounds(member, group));  // after those that take some of its plans
   return all;

@@ -3,11 +3,13 @@
 //   gradient_rounds.cc  the members' gradients are combined and applied at once
 //   local_rounds.cc     the members take steps of their own; what they changed is combined. Who is
 //                       done early may go on (elastic) or waits
+//   leader_rounds.cc    the members take steps of their own, and are pulled towards whose loss is
+//                       the least
 //   delayed_rounds.cc   gradients are combined while the next round computes, and applied after it
 //
 // The way of a round, as RoundEngine leads it:
 //
-//   Open   { a batch, EndStep where it ends a step }   End   Launch   Follow   Apply
+//   Open   { a batch, EndStep where it ends a step }   End   Launch   Follow   Share   Apply
 //
 // What overlaps has the next round's Open before this one's Apply, and then no Follow; all others
 // go on at once. Between Follow and Apply the engine waits for the device, once a round.
@@ -31,7 +33,7 @@ class Group;
 struct Member;
 
 // One way to run rounds, used for one round after the other; lives as long as the group. What it
-// does to the parameters is the same on all members. One thread.
+// does to the parameters is the same on all members, unless they are to differ. One thread.
 class Synchronizer {
  public:
   struct Traits {
@@ -45,6 +47,9 @@ class Synchronizer {
     bool elastic = false;
     // What the last backward pass leaves is what is combined: segments may leave during it.
     bool early_segments = false;
+    // Between two rounds each member's parameters are its own. What all of them are to have alike,
+    // such as a result, is their mean: see RoundEngine::differ.
+    bool own_parameters = false;
   };
 
   // member, group: those that have this; used from Open on.
@@ -86,6 +91,11 @@ class Synchronizer {
   // little is known beforehand.
   virtual collective::Progress Follow(Round& round);
 
+  // What came of it is useful, and where each member can say of a part of the parameters alone what
+  // they become, the members tell one another: waits, and returns how that ended. Where it failed
+  // the parameters are as before the round. By default there is nothing to tell.
+  virtual collective::Completion Share(Round&, const Combined&) { return {}; }
+
   // What came of it is known. Where it is useful the parameters have become, or become now, what
   // follows from it; they stay as before the round where it is not: not finite, or of no samples.
   // Fills in what a round has once it is combined.
@@ -122,6 +132,7 @@ std::vector<std::unique_ptr<Synchronizer>> AllSynchronizers(Member& member, Grou
 
 std::unique_ptr<Synchronizer> MakeGradientRounds(Member& member, Group& group);
 std::unique_ptr<Synchronizer> MakeLocalRounds(Member& member, Group& group);
+std::unique_ptr<Synchronizer> MakeLeaderRounds(Member& member, Group& group);
 std::unique_ptr<Synchronizer> MakeDelayedRounds(Member& member, Group& group);
 
 }  // namespace tactus::engine

@@ -14,6 +14,7 @@
 #include "agent/engine/group.h"
 #include "agent/engine/member.h"
 #include "agent/engine/open_window.h"
+#include "agent/engine/sharded_step.h"
 #include "agent/engine/state_counters.h"
 #include "base/check.h"
 #include "base/time.h"
@@ -123,6 +124,7 @@ class Handover {
       if (better(rank, donor_)) donor_ = rank;
     }
     gives_ = group.rank() == donor_;
+    keeps_own_ = group.size() > 1 && group.synchronizer().traits().own_parameters;
     behind_ = better(donor_, group.rank());
     for (std::size_t rank = 0; rank < rounds.size(); ++rank) {
       any_behind_ = any_behind_ || better(donor_, rank);
@@ -140,8 +142,7 @@ class Handover {
     if (completion.progress == Progress::kDone) completion = Ask();
     if (completion.progress == Progress::kDone) completion = TakeState();
     if (completion.progress == Progress::kDone) {
-      const auto own = any_behind_ ? std::nullopt : rejoining_.own;
-      completion = ShareParameters(member_, group_, donor_, own, equal_);
+      completion = TakeParameters();
     }
     if (completion.progress == Progress::kDone) Apply();
     group_.ClearVector();
@@ -156,6 +157,7 @@ class Handover {
   // What follows from all members, and the donor's numbers.
   Completion Ask() {
     if (gives_ && any_behind_) member_.CopyState(state_);
+    if (gives_ && member_.shard) state_.optimizer.clear();
     if (gives_ && !any_behind_) member_.CopyNumbers(state_);
     std::vector<float> numbers = gives_ ? NumbersOf(state_) : std::vector<float>();
     std::array<float, 5> sums = {
@@ -172,6 +174,7 @@ class Handover {
     asked = group_.transport().StartBroadcast(numbers, static_cast<int>(donor_))->Wait();
     if (asked.progress == Progress::kFailed || gives_) return asked;
     if (behind_) member_.CopyState(state_);  // for the residuals, which stay
+    if (member_.shard) state_.optimizer.clear();
     return TakeNumbers(numbers, state_) ? asked : Failed("the donor's state could not be read");
   }
 
@@ -191,6 +194,15 @@ class Handover {
     if (taken.progress == Progress::kFailed) return taken;
     const std::string reason = behind_ ? member_.ReasonNotToTake(state_) : "";
     return reason.empty() ? TakeBuffers() : Failed("the donor's state does not fit: " + reason);
+  }
+
+  // Who is not behind goes on with its own, where members' are to differ.
+  Completion TakeParameters() {
+    equal_ = keeps_own_ && !behind_;
+    if (keeps_own_)
+      return any_behind_ ? group_.Distribute(donor_, member_.parameters) : Completion();
+    const auto own = any_behind_ ? std::nullopt : rejoining_.own;
+    return ShareParameters(member_, group_, donor_, own, equal_);
   }
 
   Completion TakeBuffers() {
@@ -214,6 +226,7 @@ class Handover {
   }
 
   void Apply() {
+    if (member_.shard) ApplyShard();
     if (behind_) {
       member_.device.Synchronize();  // the copies to the host are whole then
       member_.Restore(state_);
@@ -222,12 +235,29 @@ class Handover {
       member_.encodings.BeginAnew();
     }
     if (!gives_ && !equal_) member_.device.Copy(group_.vector(), member_.parameters);
+    member_.parameters_differ = keeps_own_;
     member_.optimizers_differ = optimizers_differ_;
     ValidationState validation = gives_ ? member_.validations.state() : state_.validation;
     if (!gives_ && !behind_) TakeSubset();
     if (forgets_best_ && validation.best_samples > 0) ForgetBest(validation);
     member_.validations.Restore(validation);
     if (resumed_) Resume();
+  }
+
+  // Who is one round behind, and was told of a step that others have taken, takes it, too. Of who
+  // is wrong nobody knows whether its state is: where another one has it that one's counts.
+  void ApplyShard() {
+    OptimizerShard& shard = *member_.shard;
+    const std::uint64_t rounds = member_.rounds;
+    const std::uint64_t to = rejoining_.rounds[donor_];
+    const bool wrong = std::ranges::count(rejoining_.wrong, group_.rank()) > 0;
+    const bool known = shard.undecided && shard.undecided->rounds == rounds;
+    if (to == rounds + 1 && known) {
+      TakeUndecided(member_);
+    } else if (to != rounds || (wrong && member_.options.shards.copies > 1)) {
+      shard.Hold({});
+    }
+    shard.undecided.reset();
   }
 
   // A choice may have been over on some members only.
@@ -250,7 +280,8 @@ class Handover {
   bool gives_ = false;       // this member is the donor
   bool behind_ = false;      // it takes all
   bool any_behind_ = false;  // somebody does
-  bool equal_ = false;       // all have the parameters already
+  bool keeps_own_ = false;   // members' parameters differ
+  bool equal_ = false;       // this member has its parameters already
   bool optimizers_differ_ = false;
   bool forgets_best_ = false;
   bool has_block_momentum_ = false;       // the donor

@@ -52,6 +52,10 @@ bool AreLevel(const std::vector<std::uint64_t>& rounds);
 //   the subset      likewise, its choice
 //   the optimizer   its states may have been averaged on some members only: see optimizers_differ
 //
+// An optimizer's state that is cut up stays with who holds it, and is of the donor's round
+// afterwards, or is held no more: to be shared out anew (shard_talks.h).
+// Where members' parameters differ (RoundEngine::differ) each keeps its own, but for who is behind.
+//
 // Where a window goes on that was under way as the group before was lost, it is the group's first
 // round: see open_window.h.
 //

@@ -169,8 +169,10 @@ std::optional<Failure> Life::Train() {
     if (auto failure = StandWhereDue()) return failure;
     // Behind it, so that a checkpoint of this edge has what it came to.
     if (checkpoints_ != nullptr) checkpoints_->AtEdge();
-    // What the last round leaves is the result's and the end's checkpoint's.
-    if (engine().at_edge() && engine().outcome() == Outcome::kTraining) world_.AtEdge();
+    // What the last round leaves is the result's and the end's checkpoint's. Where members differ
+    // nobody's parameters stand for all but at the edges at which the mean is in their place.
+    const bool common = !engine().differ() || engine().residuals_at_hand();
+    if (common && engine().at_edge() && engine().outcome() == Outcome::kTraining) world_.AtEdge();
     TakeMessages();
     LookForLoss();
   }
@@ -314,6 +316,8 @@ std::optional<Failure> Life::EndTraining() {
   // What the next group's members take over is right.
   if (engine().outcome() == Outcome::kRegrouped && engine().comparable()) Compare();
   const Outcome outcome = engine().outcome();
+  // No other group has what this one lacks: the job goes back to a checkpoint.
+  if (engine().state_lost()) return Failure{.message = engine().reason(), .transient = true};
   if (outcome == Outcome::kGroupLost) return LostGroup(engine().reason());
   if (outcome == Outcome::kRegrouped) {
     return Failure{.message = engine().reason(), .of_group = true};
@@ -339,6 +343,8 @@ std::optional<Failure> Life::Conclude() {
     mail_.Send(finished);
     return std::nullopt;
   }
+  engine().GatherShards();
+  if (engine().outcome() == Outcome::kGroupLost) return LostGroup(engine().reason());
   // Of a suspended job as well: the checkpoint has the buffers, and rank 0 alone writes it.
   if (auto failure = world_.AgreeOnBuffers(static_cast<double>(finished.samples))) {
     return SaidOfGroup(*failure);

@@ -53,7 +53,9 @@ absl::StatusOr<SizeMap> ReadSizes(const ModelOptions& options, SizeMap sizes) {
   return sizes;
 }
 
-absl::StatusOr<Builtin> MakeBytesLm(const ModelOptions& options) {
+}  // namespace
+
+absl::StatusOr<BytesLmSizes> ReadBytesLmSizes(const ModelOptions& options) {
   const BytesLmSizes defaults;
   const absl::StatusOr<SizeMap> read = ReadSizes(options, {{"width", defaults.width},
                                                            {"heads", defaults.heads},
@@ -69,7 +71,15 @@ absl::StatusOr<Builtin> MakeBytesLm(const ModelOptions& options) {
                                             " is not a multiple of heads (" +
                                             std::to_string(sizes.heads) + ")");
   }
-  return Builtin{BytesLm(sizes), static_cast<std::uint32_t>(sizes.context)};
+  return sizes;
+}
+
+namespace {
+
+absl::StatusOr<Builtin> MakeBytesLm(const ModelOptions& options) {
+  const absl::StatusOr<BytesLmSizes> sizes = ReadBytesLmSizes(options);
+  if (!sizes.ok()) return sizes.status();
+  return Builtin{BytesLm(*sizes), static_cast<std::uint32_t>(sizes->context)};
 }
 
 // Of both image models, which take the same three sizes.

@@ -20,6 +20,9 @@ struct BytesLmSizes {
 };
 ModuleBlueprint BytesLm(const BytesLmSizes& sizes);
 
+// With defaults for the sizes that are not given. Errors: as MakeBuiltin.
+absl::StatusOr<BytesLmSizes> ReadBytesLmSizes(const ModelOptions& options);
+
 // Three convolutions (width, 2 width, 4 width channels) and two linear layers:
 // float32 images [n, channels, 32, 32] -> logits [n, classes].
 struct CifarCnnSizes {

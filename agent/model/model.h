@@ -26,6 +26,18 @@ enum class Precision {
               // gradients
 };
 
+// Over how many devices a replica is split, and how.
+enum class MeshKind {
+  kNone,  // a device has the whole model
+  k1d,    // within each block: Megatron's
+  k2d,    // activations and parameters, over as many rows of devices as columns: Optimus
+};
+inline constexpr std::uint32_t kMeshDevicesMax = 1024;
+struct MeshOptions {
+  MeshKind kind = MeshKind::kNone;
+  std::uint32_t devices = 1;  // of one replica
+};
+
 // What to build or load, and its loss: a job file's `model`; and where it is to live.
 struct ModelOptions {
   std::string builtin = {};            // "bytes-lm", "cifar-cnn", "resnet18", or empty
@@ -39,6 +51,11 @@ struct ModelOptions {
   std::optional<std::uint32_t> context = {};
   std::optional<std::uint32_t> classes = {};
   std::optional<std::uint32_t> channels = {};
+  // Of bytes-lm alone: a block's activations are computed again in the backward pass instead of
+  // kept, and the mesh. PartitionedModel (agent/model/parallel) opens what asks for either, and
+  // Model::Open is not called with it.
+  bool recompute = false;
+  MeshOptions mesh = {};
   Precision precision = Precision::kFloat32;
   std::uint64_t seed = 1;        // initial weights of a built-in; random numbers of training
   int threads = 1;               // of libtorch within this process, >= 1

@@ -432,6 +432,7 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Open(const ModelOptions& options) 
                          absl::InvalidArgumentError("give one of builtin and torchscript"));
   }
   TACTUS_CHECK(options.threads >= 1);
+  TACTUS_CHECK(options.mesh.kind == MeshKind::kNone && !options.recompute);  // PartitionedModel's
   SetComputeThreads(options.threads);
   const absl::StatusOr<TorchDevice> device = TorchDevice::Open(options.device, options.stream);
   if (!device.ok()) return device.status();

@@ -30,6 +30,7 @@ struct StartMessage {
   std::string checkpoint{};        // a file to go on from; empty: from the beginning
   bool wants_standing = false;     // so older agents do not
   std::uint64_t skip_samples = 0;  // after those of the checkpoint
+  std::uint64_t memory_bytes = 0;  // of the device, for this worker; 0: not known
 };
 // All but the specification, which has a reader of its own.
 void Fields(auto& archive, Of<StartMessage> auto& start) {
@@ -43,6 +44,7 @@ void Fields(auto& archive, Of<StartMessage> auto& start) {
   archive("checkpoint", start.checkpoint);
   archive("wants_standing", start.wants_standing);
   archive("skip_samples", start.skip_samples);
+  archive("memory_bytes", start.memory_bytes);
 }
 
 using protocol::CheckpointedMessage;

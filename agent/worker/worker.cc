@@ -172,6 +172,7 @@ absl::Status Worker::Prepare() {
 
 void Worker::MakeMember() {
   engine::EngineOptions options = start_.job.engine;
+  if (options.shards.by == engine::ShardBy::kMemory) options.shards.weight = start_.memory_bytes;
   trainee_.Complete(options);
   member_ =
       std::make_unique<engine::Member>(options, *device_, trainee_.segments(), parameters_.span());

@@ -18,6 +18,8 @@ constexpr Example kExamples[] = {
     {"tactus submit job.yaml --follow"},
     {"tactus submit job.yaml --label team=vision --priority 5", "prints the job's name"},
     {"tactus submit job.yaml --from shakespeare-3", "begins with that job's result"},
+    {"tactus layouts job.yaml --device 4@old:0.5:8GB --device 1@new:4:24GB",
+     "whole, 1-D or 2-D, before anything is bought or begun"},
     {"tactus sweep job.yaml --over learning_rate=0.01,0.03,0.1"},
     {"tactus sweep job.yaml --over learning_rate=0.01,0.1 --over seed=1,2,3 --dry-run",
      "six jobs, which are only checked"},

@@ -40,11 +40,18 @@ void CheckBatch(const v1::BatchAxis& batch, FieldChecks& checks) {
 void CheckPeriods(const v1::SynchronizationAxis& axis, FieldChecks& checks) {
   const std::string field = "adapt.synchronization.";
   const bool needed = axis.policy() == v1::SYNCHRONIZATION_POLICY_PERIODIC ||
-                      axis.policy() == v1::SYNCHRONIZATION_POLICY_POST_LOCAL;
+                      axis.policy() == v1::SYNCHRONIZATION_POLICY_POST_LOCAL ||
+                      axis.policy() == v1::SYNCHRONIZATION_POLICY_LSGD;
   if (needed && !axis.has_period()) {
     checks.Missing(field + "period",
                    "policy " + WordOf(*v1::SynchronizationPolicy_descriptor(), axis.policy()) +
                        " needs the local steps of a round, 1 to 65536");
+  }
+  if (axis.has_node_period() && axis.has_period() && checks.Right(field + "node_period") &&
+      checks.Right(field + "period") && axis.period() % axis.node_period() != 0) {
+    checks.Add(field + "node_period", "found " + std::to_string(axis.node_period()) +
+                                          ", allowed is what adapt.synchronization.period, " +
+                                          std::to_string(axis.period()) + ", is a multiple of");
   }
   if (axis.has_initial_period() && checks.Right(field + "initial_period") &&
       checks.Right(field + "period_max")) {
@@ -288,6 +295,8 @@ policies::PlannerOptions PlannerOptionsOf(const ResolvedSpec& spec) {
   options.optimizer = OptimizerName(spec);
   options.momentum = spec->optimizer().sgd().momentum();
   if (spec->optimizer().has_clip_norm()) options.clip_norm = spec->optimizer().clip_norm();
+  const std::string shard = WordOf(*v1::Shard_descriptor(), spec->optimizer().shard());
+  if (!shard.empty()) options.shard = shard;
   options.encoding = EncodingOf(adapt.encoding());
   for (const policies::Axis axis : policies::kAxes) {
     policies::PolicyOf(options, axis) = PolicyOf(adapt, axis);

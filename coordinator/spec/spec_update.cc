@@ -78,6 +78,20 @@ absl::Status CheckMask(const v1::JobSpec& spec, const v1::UpdateJobRequest& requ
                                      : runtime::InvalidFields(checks.violations());
 }
 
+// How members follow leaders: of a policy that has none, as the engine has it.
+void SetLeaders(const v1::SynchronizationAxis& axis, v1::SynchronizationAxis& read) {
+  v1::SynchronizationAxis leaders;
+  if (axis.policy() == v1::SYNCHRONIZATION_POLICY_LSGD) leaders = axis;
+  leaders.set_policy(v1::SYNCHRONIZATION_POLICY_LSGD);
+  FillDefaults("", &leaders);
+  read.set_pull(leaders.pull());
+  read.set_node_pull(leaders.node_pull());
+  read.set_step_pull(leaders.step_pull());
+  read.set_node_step_pull(leaders.node_step_pull());
+  read.set_node_period(leaders.node_period());
+  read.set_loss_window(leaders.loss_window());
+}
+
 // What workers read of how rounds are run. Where there are no windows of local steps, or no rounds
 // that overlap, it does not matter what they would be, and they stay as they were. A policy without
 // windows at both times keeps the momentum, so to say.
@@ -91,6 +105,7 @@ v1::SynchronizationAxis RoundsOf(const ResolvedSpec& spec, const ResolvedSpec& b
                               ? v1::LOCAL_MOMENTUM_RESET
                               : v1::LOCAL_MOMENTUM_KEEP);
   read.set_elastic(windows.elastic());
+  SetLeaders(axis.policy() == v1::SYNCHRONIZATION_POLICY_LSGD ? axis : former, read);
   read.set_look_ahead((axis.has_look_ahead() ? axis : former).look_ahead());
   return read;
 }

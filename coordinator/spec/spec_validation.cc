@@ -332,6 +332,18 @@ void CheckOptimizer(const v1::Optimizer& optimizer, FieldChecks& checks) {
     checks.Add("optimizer.sgd.nesterov",
                "found true without momentum; give optimizer.sgd.momentum above 0");
   }
+  const bool sharded = optimizer.shard() > v1::SHARD_NONE;
+  if (sharded && optimizer.has_lamb()) {
+    checks.Add("optimizer.shard",
+               "found " + WordOf(*v1::Shard_descriptor(), optimizer.shard()) +
+                   " with lamb, whose steps go by the norms of whole layers, of which a worker "
+                   "would hold a part; take adam, adamw, lion or sgd, or shard: none");
+  }
+  if (!sharded && optimizer.shard_copies() > 1) {
+    checks.Add("optimizer.shard_copies",
+               "found 2 without optimizer.shard, where every worker holds all of the state; give "
+               "optimizer.shard: memory or equal, or leave it out");
+  }
   const std::string field = "optimizer.lamb.ratio_";
   if (!optimizer.has_lamb() || !checks.Right(field + "min")) return;
   checks.Real(field + "max", optimizer.lamb().ratio_max(),

@@ -30,7 +30,7 @@ WITHIN = 30  # seconds that anything may take
 class Worker:
     """A process and the line to it."""
 
-    def __init__(self, folder, name, spec):
+    def __init__(self, folder, name, spec, **start):
         self.name = name
         self.output = folder / name
         self.output.mkdir()
@@ -48,7 +48,7 @@ class Worker:
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
         self.say({"start": {"jobId": "test", "spec": spec, "device": "cpu:0", "address": "127.0.0.1",
-                            "outputDirectory": str(self.output)}})
+                            "outputDirectory": str(self.output), **start}})
 
     def _read(self):
         for line in self.line.makefile("r"):
@@ -102,8 +102,10 @@ class ScriptedGroups(unittest.TestCase):
         self.folder.remove()
         self.assertEqual(left, [], "processes were left running")
 
-    def start(self, count):
-        begun = [Worker(self.folder.path, f"w{len(self.workers) + i}", self.spec) for i in range(count)]
+    def start(self, count, *own, **start):
+        """own: of each worker, what of its start is its own."""
+        begun = [Worker(self.folder.path, f"w{len(self.workers) + i}", self.spec, **start, **(own[i] if own else {}))
+                 for i in range(count)]
         self.workers += begun
         for worker in begun:
             ready = worker.await_kind("ready")

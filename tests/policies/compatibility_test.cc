@@ -22,6 +22,7 @@ struct Choices {
   std::string optimizer = "sgd";
   double momentum = 0;
   std::optional<double> clip_norm{};
+  std::string shard = "none";
 };
 
 std::vector<Conflict> ConflictsOf(const Choices& choices) {
@@ -31,14 +32,15 @@ std::vector<Conflict> ConflictsOf(const Choices& choices) {
                          .encoding_policy = choices.encoding,
                          .optimizer = choices.optimizer,
                          .momentum = choices.momentum,
-                         .clip_norm = choices.clip_norm};
+                         .clip_norm = choices.clip_norm,
+                         .shard = choices.shard};
   options.synchronization.policy = choices.synchronization;
   return policies::ConflictsOf(options);
 }
 
 const std::vector<std::string> kBatches = {"fixed", "proportional", "abs", "auto"};
-const std::vector<std::string> kSynchronizations = {"every_step", "periodic", "post_local",
-                                                    "adacomm",    "delayed",  "auto"};
+const std::vector<std::string> kSynchronizations = {
+    "every_step", "periodic", "post_local", "adacomm", "delayed", "lsgd", "auto"};
 const std::vector<std::string> kAggregations = {"average", "adasum", "auto"};
 const std::vector<std::string> kLearningRates = {"constant", "linear", "sqrt", "adascale", "auto"};
 const std::vector<std::string> kEncodingPolicies = {"dense",  "float16", "bfloat16", "dq",
@@ -53,23 +55,27 @@ void ForEach(const std::function<void(const Choices&)>& visit) {
           for (const std::string& encoding : kEncodingPolicies)
             for (const std::string& optimizer : kOptimizers)
               for (const double momentum : {0.0, 0.9})
-                visit({batch,
-                       synchronization,
-                       aggregation,
-                       learning_rate,
-                       encoding,
-                       optimizer,
-                       momentum,
-                       {}});
+                for (const char* shard : {"none", "memory"})
+                  visit({batch,
+                         synchronization,
+                         aggregation,
+                         learning_rate,
+                         encoding,
+                         optimizer,
+                         momentum,
+                         {},
+                         shard});
 }
 
 std::string Shown(const Choices& c) {
   return c.batch + " " + c.synchronization + " " + c.aggregation + " " + c.learning_rate + " " +
-         c.encoding + " " + c.optimizer + " " + std::to_string(c.momentum);
+         c.encoding + " " + c.optimizer + " " + std::to_string(c.momentum) + " " + c.shard;
 }
 
 // The rules in prose, for choices without auto: the slow twin of the table.
 bool Possible(const Choices& c) {
+  const bool by_step = c.synchronization == "every_step" && c.encoding != "one_bit";
+  if (c.shard != "none" && !by_step) return false;
   const bool adascale = c.learning_rate == "adascale";
   if (adascale && (c.aggregation == "adasum" || c.optimizer != "sgd")) return false;
   if (c.encoding != "dense" && c.aggregation == "adasum") return false;
@@ -79,6 +85,8 @@ bool Possible(const Choices& c) {
   if (c.encoding == "one_bit") {
     if (c.synchronization != "every_step" || !divided || c.clip_norm) return false;
   }
+  const bool summed = c.encoding != "dense" || c.aggregation == "adasum" || adascale;
+  if (c.synchronization == "lsgd" && summed) return false;
   if (c.batch == "abs" && c.synchronization != "delayed") return false;
   const bool remembers = c.optimizer != "sgd" || c.momentum > 0;
   if (c.synchronization == "delayed" && c.aggregation == "adasum" && remembers) return false;
@@ -100,7 +108,7 @@ bool SomeValuePossible(const Choices& c) {
         for (const std::string& rate : Concrete(c.learning_rate, kLearningRates))
           for (const std::string& encoding : Concrete(c.encoding, kEncodingPolicies))
             if (Possible({batch, synchronization, aggregation, rate, encoding, c.optimizer,
-                          c.momentum, c.clip_norm}))
+                          c.momentum, c.clip_norm, c.shard}))
               return true;
   return false;
 }
@@ -112,7 +120,7 @@ TEST(ConflictsOracleTest, AJobIsRefusedExactlyWhenNoValueOfItsAxesFits) {
     EXPECT_EQ(ConflictsOf(choices).empty(), SomeValuePossible(choices)) << Shown(choices);
   });
 
-  EXPECT_EQ(visited, 4 * 6 * 3 * 5 * 8 * 5 * 2);
+  EXPECT_EQ(visited, 4 * 7 * 3 * 5 * 8 * 5 * 2 * 2);
 }
 
 TEST(ConflictsTest, TheDefaultsGoTogether) { EXPECT_TRUE(ConflictsOf(Choices{}).empty()); }
@@ -122,6 +130,19 @@ TEST(ConflictsTest, LeavingEveryAxisToTheCoordinatorIsNoConflictWithAnyOptimizer
     EXPECT_TRUE(ConflictsOf({"auto", "auto", "auto", "auto", "auto", optimizer}).empty())
         << optimizer;
   }
+}
+
+TEST(ConflictsTest, WhatMembersKeepToThemselvesIsNoSum) {
+  for (const auto& choices : {Choices{.synchronization = "lsgd", .encoding = "dq"},
+                              Choices{.synchronization = "lsgd", .encoding = "float16"},
+                              Choices{.synchronization = "lsgd", .aggregation = "adasum"},
+                              Choices{.synchronization = "lsgd", .learning_rate = "adascale"}}) {
+    const std::vector<Conflict> conflicts = ConflictsOf(choices);
+    ASSERT_EQ(conflicts.size(), 1u) << Shown(choices);
+    EXPECT_EQ(conflicts.front().field, "adapt.synchronization.policy");
+    EXPECT_NE(conflicts.front().reason.find("parameters"), std::string::npos);
+  }
+  EXPECT_FALSE(ConflictsOf({.batch = "abs", .synchronization = "lsgd"}).empty());
 }
 
 TEST(ConflictsTest, NameBothFieldsAndSayWhy) {
@@ -207,6 +228,20 @@ TEST(ConflictsTest, SignsOfTheMomentumAreOfEveryStepAndOfGradientsThatAreNotCut)
   EXPECT_EQ(other_of({.encoding = "one_bit", .optimizer = "lion"}), "optimizer");
   clipped.encoding = "dq";
   EXPECT_TRUE(ConflictsOf(clipped).empty());
+}
+
+TEST(ConflictsTest, StepsOfAMembersOwnNeedAllOfTheOptimizersState) {
+  for (const char* synchronization : {"periodic", "post_local", "adacomm", "delayed"}) {
+    const std::vector<Conflict> conflicts =
+        ConflictsOf({.synchronization = synchronization, .shard = "equal"});
+    ASSERT_EQ(conflicts.size(), 1u) << synchronization;
+    EXPECT_EQ(conflicts[0].field, "adapt.synchronization.policy");
+    EXPECT_EQ(conflicts[0].other, "optimizer.shard");
+  }
+  EXPECT_EQ(ConflictsOf({.encoding = "one_bit", .optimizer = "adam", .shard = "memory"})[0].field,
+            "adapt.encoding.policy");
+  EXPECT_TRUE(
+      ConflictsOf({.synchronization = "auto", .encoding = "auto", .shard = "memory"}).empty());
 }
 
 TEST(ConflictsTest, WindowsOfLocalStepsTellAdascaleTheNoise) {

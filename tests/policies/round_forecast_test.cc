@@ -78,6 +78,20 @@ TEST(RoundForecastTest, AMemberWithoutSamplesKeepsNobodyWaiting) {
   EXPECT_NEAR(round.samples / round.seconds, 32, 0.1 * 32);
 }
 
+// One of four is eight times as slow: members share out the steps as they come to them.
+TEST(RoundForecastTest, WhereMembersFollowLeadersTheSlowHoldNobodyUp) {
+  Plan plan{.version = 1, .batch_sizes = {32, 32, 32, 32, 0}};
+  const Observations seen = Seen(plan, {.speeds = {32, 32, 32, 4, 1}});
+  plan.synchronization = Synchronization::kLsgd;
+  plan.period = 25;
+
+  const RoundForecast round = Forecast(plan, seen, 2);
+
+  EXPECT_NEAR(round.seconds, 32 + 2, 1e-9) << "steps of one second: 32, 32, 32, and 4 of eight";
+  EXPECT_EQ(round.updates, 25);
+  EXPECT_EQ(round.samples, 128);
+}
+
 // The model job is a dumb twin: it computes step by step what Forecast predicts in closed form.
 TEST(RoundForecastTest, AgreesWithTheVirtualJobOnEverySynchronization) {
   const std::vector<VirtualWorker> workers = {{.speed = 90}, {.speed = 60}, {.speed = 25}};

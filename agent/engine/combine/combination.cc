@@ -17,9 +17,8 @@ Combination::Combination(collective::Transport& transport, cuda::Device& device,
       bring_(std::move(options.bring)),
       average_(MakeAverage(
           transport, collective::MakeBuckets(segments, length_ + lanes_, options.bucket_bytes),
-          length_, [this](std::span<float> stretch) { BeforeLeave(stretch); })),
-      adasum_(MakeAdasum(transport, device, segments, std::move(options.nodes),
-                         [this](std::span<float> stretch) { BeforeLeave(stretch); })),
+          length_, before_leave())),
+      adasum_(MakeAdasum(transport, device, segments, std::move(options.nodes), before_leave())),
       numbers_(device.AllocateSums(kNumbers)),
       numbers_on_host_(device.AllocateOnHost<double>(kNumbers)),
       lanes_on_host_(device.AllocateOnHost<float>(options.lanes)),
@@ -144,6 +143,7 @@ Combined Combination::Read() {
           .norm2 = numbers[kNorm2],
           .own_norm2 = numbers[kOwnNorm2],
           .own_loss_sum = numbers[kOwnLossSum],
+          .scale = numbers[kGate + cuda::kGateScale],
           .applied = numbers[kGate + cuda::kGateOpen] != 0};
 }
 

@@ -60,6 +60,7 @@ struct Combined {
   double norm2 = 0;      // squared norm of the combined vector
   double own_norm2 = 0;  // of what this member put in, before it was encoded; see Begin
   double own_loss_sum = 0;
+  double scale = 1;      // by which that gate multiplies the combined vector, for its mean, cut
   bool applied = false;  // whether the gate of Follow let through what was queued behind it
 };
 
@@ -74,6 +75,11 @@ class Combination {
 
   // The way to aggregate for Begin; lives as long as this.
   Aggregator& For(policies::Aggregation aggregation);
+
+  // What an aggregator of somebody else's, given to Begin, is to call: Aggregator::BeforeLeave.
+  Aggregator::BeforeLeave before_leave() {
+    return [this](std::span<float> stretch) { BeforeLeave(stretch); };
+  }
 
   // The batch sizes of the plan in force, by rank.
   void SetBatchSizes(const std::vector<std::uint32_t>& sizes);

@@ -86,7 +86,7 @@ class TcpMeshTest : public ::testing::TestWithParam<bool> {
         return exchange(own);
       };
       std::string reason;
-      std::vector<std::unique_ptr<TcpMesh>> one = TcpMesh::Connect(meeting, 1, reason);
+      std::vector<std::unique_ptr<TcpMesh>> one = TcpMesh::Connect(meeting, {}, reason);
       ASSERT_EQ(one.size(), 1u) << reason;
       meshes[static_cast<std::size_t>(rank)] = std::move(one.front());
     });
@@ -154,7 +154,7 @@ TEST_P(TcpMeshTest, WhoKnowsAnotherSecretComesIntoNoGroup) {
   std::vector<std::string> reasons(2);
   OnEveryRank(2, [&](int rank) {
     const auto index = static_cast<std::size_t>(rank);
-    EXPECT_TRUE(TcpMesh::Connect(meetings[index], 1, reasons[index]).empty());
+    EXPECT_TRUE(TcpMesh::Connect(meetings[index], {}, reasons[index]).empty());
   });
   EXPECT_THAT(reasons[0], HasSubstr("rank 1"));
   EXPECT_THAT(reasons[1], HasSubstr("rank 0"));
@@ -235,7 +235,7 @@ TEST_P(TcpMeshTest, SeveralMeshesOfOneMeetingDoNotMixUpTheirMessages) {
   OnEveryRank(3, [&](int rank) {
     std::string reason;
     const std::vector<std::unique_ptr<TcpMesh>> meshes =
-        TcpMesh::Connect(meetings[static_cast<std::size_t>(rank)], kMeshes, reason);
+        TcpMesh::Connect(meetings[static_cast<std::size_t>(rank)], {.count = kMeshes}, reason);
     ASSERT_EQ(meshes.size(), kMeshes) << reason;
     const int to = (rank + 1) % 3;
     const int from = (rank + 2) % 3;

@@ -256,7 +256,7 @@ std::vector<std::unique_ptr<TcpMesh>> MakeMeshes() {
   OnEveryRank(2, [&](int rank) {
     const auto index = static_cast<std::size_t>(rank);
     std::string reason;
-    meshes[index] = std::move(TcpMesh::Connect(meetings[index], 1, reason).front());
+    meshes[index] = std::move(TcpMesh::Connect(meetings[index], {}, reason).front());
     EXPECT_EQ(reason, "");
   });
   return meshes;
@@ -338,7 +338,7 @@ TEST(TcpMeshPairTest, APeerThatDiesWithinAnExchangeFailsIt) {
     }
     std::string reason;
     const std::unique_ptr<TcpMesh> dying =
-        std::move(TcpMesh::Connect(meetings[1], 1, reason).front());
+        std::move(TcpMesh::Connect(meetings[1], {}, reason).front());
     ASSERT_NE(dying, nullptr) << reason;
     const std::vector<float> sent(kMoreThanSocketsHold);
     dying->Send(0, Lane::kFirst, std::as_bytes(std::span(sent)));

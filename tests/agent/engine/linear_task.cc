@@ -83,6 +83,8 @@ class Trainee {
       options.optimizer =
           run_.own_optimizer(transport_.rank(), *device_, segments_, parameters_.span());
     }
+    const auto rank = static_cast<std::size_t>(transport_.rank());
+    if (!run_.shard_weights.empty()) options.shards.weight = run_.shard_weights[rank];
     Member member(options, *device_, segments_, parameters_.span());
     if (run_.from) GoOnFrom(*run_.from, member);
     RoundEngine engine(
@@ -118,11 +120,13 @@ class Trainee {
       }
     }
     done.parameters = Read(parameters_.span());
+    if (member.shard) done.shard_bytes = member.shard->bytes();
     done.outcome = engine.outcome();
     done.reason = engine.reason();
     done.asked_to_stop = engine.asked_to_stop();
     done.ends_validated = engine.validated().has_value();
     const bool kept = done.outcome == Outcome::kSuspended || done.outcome == Outcome::kFinished;
+    if (kept) engine.GatherShards();
     if (kept) done.state = engine.State();
     if (kept) done.residuals = engine.TakeResiduals();
     return done;

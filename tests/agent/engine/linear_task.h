@@ -41,6 +41,7 @@ struct MemberRun {
   std::vector<Continued> edges;          // where GroupRun::keep_edges is set
   std::vector<std::uint64_t> validated;  // rounds that were applied before each validation
   bool ends_validated = false;           // its last parameters were
+  std::size_t shard_bytes = 0;           // of the optimizer's state, where it is cut up
 };
 
 // A task in place of the linear one.
@@ -66,6 +67,8 @@ struct GroupRun {
   Announce announce = Announce::kNot;
   // Whether the members register their gradients, where the transport can.
   bool registers = false;
+  // Of each member, in place of the options' one; empty: that.
+  std::vector<std::uint64_t> shard_weights{};
   // Each member's, in place of the options': one that steps on its parameters in the segments'
   // layout.
   std::function<OptimizerOptions(int rank, cuda::Device& device, const cuda::SegmentTable& segments,

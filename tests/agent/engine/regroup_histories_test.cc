@@ -24,7 +24,9 @@ using policies::Synchronization;
 // change with the groups.
 class History {
  public:
-  explicit History(std::uint64_t seed) : rng_(seed), all_(DrawOptions(), 7) {
+  // followers: some plans are of members that follow leaders.
+  explicit History(std::uint64_t seed, bool followers = false)
+      : rng_(seed), followers_(followers), all_(DrawOptions(), 7) {
     const std::size_t first = 2 + rng_.Below(3);
     for (std::size_t i = 0; i < first; ++i) members_.push_back(&all_[i]);
     joined_ = first;
@@ -69,7 +71,12 @@ class History {
       plan.synchronization = Synchronization::kPeriodic;
       plan.period = static_cast<std::uint32_t>(1 + rng_.Below(5));
     }
-    if (adasum_) plan.aggregation = Aggregation::kAdasum;
+    if (followers_ && rng_.Below(3) > 0) {
+      plan.synchronization = Synchronization::kLsgd;
+      plan.period = static_cast<std::uint32_t>(1 + rng_.Below(5));
+    }
+    const bool differ = policies::MembersDiffer(plan);
+    if (adasum_ && !differ) plan.aggregation = Aggregation::kAdasum;
     for (std::size_t i = 0; i < members_.size(); ++i) {
       plan.batch_sizes.push_back(static_cast<std::uint32_t>(rng_.Below(5)));
     }
@@ -110,6 +117,7 @@ class History {
   }
 
   Rng rng_;
+  const bool followers_;
   std::uint64_t samples_ = 0;
   bool adasum_ = false;
   std::uint64_t version_ = 0;
@@ -130,6 +138,17 @@ TEST(RegroupWindowsPropertyTest, EverySampleIsUsedOnceAnEpochAndAllEndAlike) {
     windows += history.went_on();
   }
   EXPECT_GT(windows, 300u);
+}
+
+// Each has parameters of its own under some of the plans, and none in the end.
+TEST(RegroupWindowsPropertyTest, MembersThatFollowLeadersEndAlikeToo) {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    History history(seed, true);
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    history.Run();
+    history.ExpectPromises();
+    if (testing::Test::HasFailure()) return;
+  }
 }
 
 }  // namespace

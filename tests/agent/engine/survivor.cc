@@ -39,13 +39,15 @@ std::vector<float> Read(cuda::Device& device, std::span<const float> values) {
 
 Instant SurvivorTime() { return survivor_time += std::chrono::milliseconds(1); }
 
-Survivor::Survivor(const EngineOptions& options, std::unique_ptr<cuda::Device> device)
+Survivor::Survivor(const EngineOptions& options, std::unique_ptr<cuda::Device> device,
+                   std::size_t length)
     : device_(std::move(device)),
-      parameters_(device_->Allocate(kLength)),
+      parameters_(device_->Allocate(length)),
       losses_(device_->AllocateSums(1)),
       added_(device_->AllocateSums(1)),
       member_(std::in_place, options, *device_,
-              cuda::SegmentTable{{.name = "x", .length = kLength, .shape = {kLength}}},
+              cuda::SegmentTable{
+                  {.name = "x", .length = length, .shape = {static_cast<std::int64_t>(length)}}},
               parameters_.span()) {}
 
 std::optional<Outcome> Survivor::TrainIn(collective::Transport& transport,
@@ -54,7 +56,7 @@ std::optional<Outcome> Survivor::TrainIn(collective::Transport& transport,
                                          const BeforeStep& before_step,
                                          const AfterStep& after_step) {
   const auto size = static_cast<std::size_t>(transport.size());
-  cuda::Buffer gradients = device_->Allocate(kLength + LaneCount(size));
+  cuda::Buffer gradients = device_->Allocate(parameters_.size() + LaneCount(size));
   RoundEngine engine(*member_, {.gradients = gradients.span(), .loss_sum = losses_.span()},
                      transport, plan);
   if (rounds.empty()) {
@@ -65,7 +67,7 @@ std::optional<Outcome> Survivor::TrainIn(collective::Transport& transport,
   NoteUsedBefore(engine);
   while (const std::optional<Batch> batch = engine.NextBatch()) {
     StepResult result{.started = SurvivorTime()};
-    Compute(*batch, gradients.span().first(kLength));
+    Compute(*batch, gradients.span().first(parameters_.size()));
     result.finished = SurvivorTime();
     auto& samples = open_[batch->round];
     samples.insert(samples.end(), batch->indices.begin(), batch->indices.end());

@@ -18,7 +18,8 @@
 
 namespace tactus::engine {
 
-// It solves least squares in kLength unknowns, in which each sample is one random equation.
+// It solves least squares in kLength unknowns, or as many as it is told, in which each sample is
+// one random equation.
 class Survivor {
  public:
   static constexpr std::size_t kLength = 32;
@@ -29,7 +30,8 @@ class Survivor {
   using AfterStep = std::function<void(RoundEngine& engine)>;
 
   explicit Survivor(const EngineOptions& options,
-                    std::unique_ptr<cuda::Device> device = cuda::MakeHostDevice("cpu:0"));
+                    std::unique_ptr<cuda::Device> device = cuda::MakeHostDevice("cpu:0"),
+                    std::size_t length = kLength);
 
   // Trains to the end, until the group is lost, or until it is dead: then nothing comes back.
   // rounds: as the group was told; empty: it begins. Who is at the end before the others leaves

@@ -91,8 +91,10 @@ void TrainOver(std::vector<std::unique_ptr<Transport>> transports, std::vector<S
   members = alive;
 }
 
-Members::Members(const EngineOptions& options, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) all_.push_back(std::make_unique<Survivor>(options));
+Members::Members(const EngineOptions& options, std::size_t count, std::size_t length) {
+  for (std::size_t i = 0; i < count; ++i) {
+    all_.push_back(std::make_unique<Survivor>(options, cuda::MakeHostDevice("cpu:0"), length));
+  }
 }
 
 std::vector<Survivor*> Members::Everybody() const {

@@ -34,7 +34,8 @@ void TrainOver(std::vector<std::unique_ptr<collective::Transport>> transports,
 
 class Members {
  public:
-  explicit Members(const EngineOptions& options, std::size_t count = 3);
+  explicit Members(const EngineOptions& options, std::size_t count = 3,
+                   std::size_t length = Survivor::kLength);
 
   std::vector<Survivor*> Everybody() const;
   Survivor& operator[](std::size_t i) const { return *all_[i]; }

@@ -36,6 +36,7 @@ TEST_P(AdaptRuleTest, ABrokenRuleIsReportedAtItsField) { ExpectReportedAtItsFiel
 
 constexpr auto kEveryStep = v1::SYNCHRONIZATION_POLICY_EVERY_STEP;
 constexpr auto kPeriodic = v1::SYNCHRONIZATION_POLICY_PERIODIC;
+constexpr auto kLsgd = v1::SYNCHRONIZATION_POLICY_LSGD;
 constexpr auto kPostLocal = v1::SYNCHRONIZATION_POLICY_POST_LOCAL;
 constexpr auto kAdacomm = v1::SYNCHRONIZATION_POLICY_ADACOMM;
 constexpr auto kDelayed = v1::SYNCHRONIZATION_POLICY_DELAYED;
@@ -120,7 +121,51 @@ const Rule kSynchronizationRules[] = {
      "adapt.synchronization.fallback", "does not apply to policy delayed"},
 };
 
+const Rule kLsgdRules[] = {
+    {"PeriodMissingOfLsgd", [](auto& s) { When(s, kLsgd); }, "adapt.synchronization.period",
+     "policy lsgd needs the local steps"},
+    {"NodePeriodThatDoesNotDivide",
+     [](auto& s) {
+       When(s, kLsgd).set_period(8);
+       When(s, kLsgd).set_node_period(3);
+     },
+     "adapt.synchronization.node_period", "is a multiple of"},
+    {"PullOfPeriodic", [](auto& s) { When(s, kPeriodic).set_pull(0.5); },
+     "adapt.synchronization.pull", "does not apply to policy periodic"},
+    {"PullOfOne",
+     [](auto& s) {
+       When(s, kLsgd).set_period(8);
+       When(s, kLsgd).set_pull(1);
+     },
+     "adapt.synchronization.pull", "allowed is 0 to below 1"},
+    {"ElasticOfLsgd",
+     [](auto& s) {
+       When(s, kLsgd).set_period(8);
+       When(s, kLsgd).set_elastic(true);
+     },
+     "adapt.synchronization.elastic", "does not apply to policy lsgd"},
+    {"LsgdWithAnEncoding",
+     [](auto& s) {
+       When(s, kLsgd).set_period(8);
+       s.mutable_adapt()->mutable_encoding()->set_policy(v1::ENCODING_POLICY_FLOAT16);
+     },
+     "adapt.synchronization.policy", "found lsgd, which does not go with"},
+};
+
 const Rule kPostLocalRules[] = {
+    {"LocalStepsWithShards",
+     [](auto& s) {
+       When(s, kPeriodic).set_period(4);
+       s.mutable_optimizer()->set_shard(v1::SHARD_EQUAL);
+     },
+     "adapt.synchronization.policy",
+     "found periodic, which does not go with optimizer.shard equal"},
+    {"DelayWithShards",
+     [](auto& s) {
+       When(s, kDelayed);
+       s.mutable_optimizer()->set_shard(v1::SHARD_MEMORY);
+     },
+     "adapt.synchronization.policy", "take every_step, or shard: none"},
     {"PeriodMissingOfPostLocal",
      [](auto& s) {
        When(s, kPostLocal);
@@ -250,6 +295,7 @@ std::string NameOf(const testing::TestParamInfo<Rule>& info) { return info.param
 INSTANTIATE_TEST_SUITE_P(Unsaid, AdaptRuleTest, testing::ValuesIn(kUnsaidRules), NameOf);
 INSTANTIATE_TEST_SUITE_P(Synchronization, AdaptRuleTest, testing::ValuesIn(kSynchronizationRules),
                          NameOf);
+INSTANTIATE_TEST_SUITE_P(Lsgd, AdaptRuleTest, testing::ValuesIn(kLsgdRules), NameOf);
 INSTANTIATE_TEST_SUITE_P(PostLocal, AdaptRuleTest, testing::ValuesIn(kPostLocalRules), NameOf);
 INSTANTIATE_TEST_SUITE_P(LearningRate, AdaptRuleTest, testing::ValuesIn(kLearningRateRules),
                          NameOf);

@@ -260,6 +260,22 @@ const Rule kOptimizerRules[] = {
      "optimizer.sgd.weight_decay", "0 or more"},
     {"NesterovAlone", [](auto& s) { s.mutable_optimizer()->mutable_sgd()->set_nesterov(true); },
      "optimizer.sgd.nesterov", "without momentum"},
+    {"LambInShards",
+     [](auto& s) {
+       s.mutable_optimizer()->mutable_lamb();
+       s.mutable_optimizer()->set_shard(v1::SHARD_MEMORY);
+     },
+     "optimizer.shard", "found memory with lamb, whose steps go by the norms of whole layers"},
+    {"ShardUnknown", [](auto& s) { s.mutable_optimizer()->set_shard(static_cast<v1::Shard>(9)); },
+     "optimizer.shard", "allowed is none, equal or memory"},
+    {"CopiesWithoutShards", [](auto& s) { s.mutable_optimizer()->set_shard_copies(2); },
+     "optimizer.shard_copies", "found 2 without optimizer.shard"},
+    {"ThreeCopies",
+     [](auto& s) {
+       s.mutable_optimizer()->set_shard(v1::SHARD_EQUAL);
+       s.mutable_optimizer()->set_shard_copies(3);
+     },
+     "optimizer.shard_copies", "found 3, allowed is 1 to 2"},
     {"AdamRate", [](auto& s) { s.mutable_optimizer()->mutable_adam()->set_learning_rate(-1); },
      "optimizer.adam.learning_rate", "above 0"},
     {"AdamBeta1", [](auto& s) { s.mutable_optimizer()->mutable_adam()->set_beta1(1); },

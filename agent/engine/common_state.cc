@@ -1,0 +1,58 @@
+// What a round engine's members, who may each have parameters and an optimizer of their own, come
+// to have alike: their mean.
+
+#include <algorithm>
+
+#include "agent/engine/round_engine.h"
+
+namespace tactus::engine {
+
+using collective::Completion;
+using collective::Progress;
+
+bool RoundEngine::differ() const {
+  return group_.size() > 1 && group_.synchronizer().traits().own_parameters;
+}
+
+// No round is under way, and all members know alike that they do this. What training ends with
+// stays in place.
+void RoundEngine::MeetAtMean() {
+  const bool trains = outcome_ == Outcome::kTraining;
+  const bool ends = outcome_ == Outcome::kFinished || outcome_ == Outcome::kSuspended;
+  const bool due = trains && (validation_due_ || residuals_due_);
+  if (!differ() || member_.at_mean || !(due || ends)) return;
+  member_.KeepOwn();
+  const Completion completion = group_.Average(member_.parameters);
+  if (completion.progress == Progress::kFailed) return LoseGroup(completion.reason);
+  if (trains) member_.MoveEdge(std::max(member_.edge, completion.at));
+}
+
+// A plan under which members differed was followed by one under which they do not: they go on from
+// their mean.
+bool RoundEngine::AlignParameters() {
+  if (!member_.parameters_differ || synchronizer_->traits().own_parameters) return true;
+  const Completion completion = group_.Average(member_.parameters);
+  if (completion.progress == Progress::kFailed) {
+    LoseGroup(completion.reason);
+    return false;
+  }
+  member_.parameters_differ = false;
+  return true;
+}
+
+// Local steps gave each member momentum of its own; steps of the group need equal ones: their mean.
+bool RoundEngine::AlignOptimizers() {
+  if (!member_.optimizers_differ) return true;
+  for (const std::span<float> state : member_.optimizer.State()) {
+    const Completion completion = group_.Average(state);
+    if (completion.progress == Progress::kFailed) {
+      LoseGroup(completion.reason);
+      return false;
+    }
+  }
+  member_.optimizer.GoOnFrom(member_.steps);
+  member_.optimizers_differ = false;
+  return true;
+}
+
+}  // namespace tactus::engine

@@ -1,0 +1,105 @@
+// Collectives on tensors within a mesh's row or column. Private to agent/model.
+//
+// Tensors are float32 on the host, without holes in memory: all members of a group give tensors of
+// one shape and one layout, for what travels is their memory as it is.
+
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include "agent/collective/transport.h"
+#include "agent/model/parallel/volume.h"
+
+namespace tactus::model {
+
+// A collective has failed: the mesh is over, for all who are in it.
+class LostMesh : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class Group;
+
+// A tensor on its way. Destroying it waits, as the memory is in use.
+class Underway {
+ public:
+  Underway() = default;
+  explicit Underway(at::Tensor tensor) : tensor_(std::move(tensor)) {}  // has come
+  Underway(Group& group, at::Tensor tensor, std::unique_ptr<collective::Conversation> conversation,
+           std::unique_ptr<collective::Collective> collective)
+      : group_(&group),
+        tensor_(std::move(tensor)),
+        conversation_(std::move(conversation)),
+        collective_(std::move(collective)) {}
+
+  // The tensor when it has come; undefined where there was none. Throws LostMesh.
+  at::Tensor Take();
+
+ private:
+  Group* group_ = nullptr;  // outlives this
+  at::Tensor tensor_;
+  std::unique_ptr<collective::Conversation> conversation_;  // behind the tensor: it has its memory
+  std::unique_ptr<collective::Collective> collective_;      // and is gone before both
+};
+
+// One member's end of a row or column. A group of one moves nothing, and has no transport to be
+// asked. One thread.
+class Group {
+ public:
+  // The transport outlives this.
+  explicit Group(collective::Transport& transport)
+      : transport_(&transport), rank_(transport.rank()), size_(transport.size()) {}
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+  // Gives the root's `own` to all, which is not changed before it is there; the others' say only
+  // its shape and layout.
+  Underway StartBroadcast(const at::Tensor& own, int root);
+
+  // The root's tensor <- the sum of all, in rank order; the others give theirs away.
+  Underway StartRootSum(at::Tensor tensor, int root);
+
+  // tensor <- the sum of all, in rank order. Throws LostMesh.
+  void AllSum(const at::Tensor& tensor);
+
+  // [size, ...] of every member's tensor, by rank. Throws LostMesh.
+  at::Tensor AllGather(const at::Tensor& own);
+
+  const Volume& volume() const { return volume_; }
+  void ClearVolume() { volume_ = {}; }
+
+  // From now on the loss of one group ends the other, too: what is under way there would wait for
+  // members that have given up.
+  static void Pair(Group& row, Group& column) {
+    row.partner_ = &column;
+    column.partner_ = &row;
+  }
+
+  // Waits for a collective of this group. Throws LostMesh.
+  void WaitFor(collective::Collective& collective);
+
+ private:
+  collective::Transport* transport_;
+  int rank_;
+  int size_;
+  Group* partner_ = nullptr;
+  Volume volume_ = {};
+};
+
+// A member's groups, which are paired, and so its place: row i is its rank in the column's group,
+// column j its rank in the row's.
+struct Mesh {
+  Group& row;
+  Group& column;
+
+  int i() const { return column.rank(); }
+  int j() const { return row.rank(); }
+};
+
+}  // namespace tactus::model

@@ -1,0 +1,457 @@
+#include "agent/model/parallel/partitioned_model.h"
+
+#include <torch/csrc/jit/runtime/graph_executor.h>
+#include <torch/script.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "agent/data/field_error.h"
+#include "agent/model/builtins.h"
+#include "agent/model/initial_weights.h"
+#include "agent/model/parallel/byte_transformer.h"
+#include "agent/model/parallel/group.h"
+#include "agent/model/parallel/partition.h"
+#include "agent/model/parallel/split.h"
+#include "agent/model/parallel/vocabulary.h"
+#include "agent/model/threads.h"
+#include "agent/model/torch_module.h"
+#include "agent/model/torch_parameters.h"
+#include "base/check.h"
+#include "base/rng.h"
+
+namespace tactus::model {
+namespace {
+
+constexpr std::int64_t kClasses = 256;
+
+// The dense model's layout and this member's place in it.
+struct Layout {
+  MeshKind kind = MeshKind::kNone;
+  collective::MeshShape shape = {};
+  collective::Place place = {};
+
+  Part PartOf(const std::string& name, const std::vector<std::int64_t>& dense,
+              const collective::Place& at) const {
+    return model::PartOf(name, dense, kind, shape, at);
+  }
+};
+
+std::span<float> Values(const at::Tensor& tensor) {
+  return {tensor.data_ptr<float>(), static_cast<std::size_t>(tensor.numel())};
+}
+
+// The member's parts of the dense model's initial weights, under the same names.
+class PartBuilder {
+ public:
+  PartBuilder(const Layout& layout, std::uint64_t seed) : layout_(layout), seed_(seed) {}
+
+  torch::jit::Module Build(const ModuleBlueprint& blueprint, const std::string& prefix) {
+    torch::jit::Module module(c10::QualifiedName("__torch__." + blueprint.type), unit_,
+                              /*shouldMangle=*/true);
+    for (const TensorBlueprint& tensor : blueprint.tensors) {
+      const std::string name = prefix + tensor.name;
+      const Part part = layout_.PartOf(name, tensor.shape, layout_.place);
+      module.register_parameter(tensor.name, Initial(tensor, part, name).requires_grad_(true),
+                                /*is_buffer=*/false);
+      parts_[name] = part;
+    }
+    for (const ModuleBlueprint& child : blueprint.children) {
+      module.register_module(child.name, Build(child, prefix + child.name + "."));
+    }
+    return module;
+  }
+
+  std::map<std::string, Part> TakeParts() { return std::move(parts_); }
+
+ private:
+  // The dense tensor is drawn whole, and let go: its values are those of one row of numbers.
+  at::Tensor Initial(const TensorBlueprint& tensor, const Part& part, const std::string& name) {
+    const at::TensorOptions options = at::TensorOptions().dtype(at::kFloat);
+    const at::Tensor dense = at::empty(tensor.shape, options);
+    FillInitial(tensor, seed_.Fork(name), Values(dense));
+    at::Tensor block = at::empty(part.Shape(), options);
+    CopyPart(part, Values(dense), Values(block));
+    return block;
+  }
+
+  const Layout layout_;
+  const Rng seed_;
+  // Shared with every module that is built.
+  const std::shared_ptr<torch::jit::CompilationUnit> unit_ =
+      std::make_shared<torch::jit::CompilationUnit>();
+  std::map<std::string, Part> parts_;
+};
+
+// What the members of a row have brought, by their ranks: each as many samples as the member of the
+// mesh that has most of them, of which some may be invented.
+struct RowExamples {
+  at::Tensor tokens;   // int64 [q n, t]; n = 0: nobody has brought any
+  at::Tensor targets;  // int64 [q n t]; below 0 for samples that are invented
+};
+
+// int64 [count, positions] over the bytes.
+at::Tensor OverBytes(std::span<const std::byte> bytes, std::int64_t count, std::int64_t positions) {
+  return torch::from_blob(const_cast<std::byte*>(bytes.data()), {count, positions},
+                          at::TensorOptions().dtype(at::kLong));
+}
+
+class SplitBytesLm final : public PartitionedModel {
+ public:
+  SplitBytesLm(const ModelOptions& options, const BytesLmSizes& sizes, const Layout& layout,
+               std::pair<collective::Transport&, collective::Transport&> groups)
+      : options_(options),
+        sizes_(sizes),
+        layout_(layout),
+        row_(groups.first),
+        column_(groups.second) {
+    Group::Pair(row_, column_);
+  }
+
+  // The part of construction that can fail.
+  absl::Status Build();
+
+  const cuda::SegmentTable& segments() const override { return parameters_->segments(); }
+  const std::vector<bool>& counts() const override { return counts_; }
+
+  void Bind(std::span<float> parameters, std::span<double> loss_sum) noexcept override {
+    parameters_->Bind(parameters);
+    TACTUS_CHECK(loss_sum.size() == 1);
+    loss_sum_ = loss_sum.data();
+  }
+
+  absl::Status TryOut(const Examples& examples) override;
+  absl::Status ForwardBackward(const Examples& examples, const TakeGradient& take) override;
+  void ReleaseCachedMemory() override {}
+  absl::StatusOr<EvaluationSums> Evaluate(const Examples& examples) override;
+
+  // There are none.
+  std::vector<float> ReadBuffers() const noexcept override { return {}; }
+  void WriteBuffers(std::span<const float> values) noexcept override {
+    TACTUS_CHECK(values.empty());
+  }
+
+  std::optional<std::uint32_t> context() const override {
+    return static_cast<std::uint32_t>(sizes_.context);
+  }
+
+  absl::Status SaveTorchScript(const std::string& path) const override {
+    return WithDense([&path](const torch::jit::Module& dense) { return SaveModule(dense, path); });
+  }
+  absl::Status SaveSafetensors(const std::string& path) const override {
+    return WithDense([&path](const torch::jit::Module& dense) { return SaveTensors(dense, path); });
+  }
+  absl::Status CopyTensors(tensors::TensorsCopy& copy) const override {
+    copy.tensors.clear();
+    return WithDense(
+        [&copy](const torch::jit::Module& dense) { return model::CopyTensors(dense, copy); });
+  }
+  absl::Status LoadSafetensors(const std::string& path) override;
+
+  void Rejoin(collective::Transport& row, collective::Transport& column) override {
+    TACTUS_CHECK(row.rank() == row_.rank() && row.size() == row_.size());
+    TACTUS_CHECK(column.rank() == column_.rank() && column.size() == column_.size());
+    row_ = Group(row);
+    column_ = Group(column);
+    Group::Pair(row_, column_);
+  }
+
+  Volume TakeMoved() override {
+    const Volume moved = row_.volume() + column_.volume();
+    row_.ClearVolume();
+    column_.ClearVolume();
+    return moved;
+  }
+
+ private:
+  // Waits for what the others bring. Throws LostMesh.
+  RowExamples Gather(const Examples& examples);
+  // Of a number for each position of the row's samples, the sum of those of the member's own, over
+  // the positions of a sample.
+  double OwnSum(const at::Tensor& of_row, const RowExamples& examples) const;
+  at::Tensor Losses(const at::Tensor& logits, const at::Tensor& targets) {
+    return SplitCrossEntropy(row_, logits, targets, kClasses);
+  }
+  void Pass(const Examples& examples, const TakeGradient& take, double& loss_sum);
+  void SumOverColumn(const std::vector<SegmentGradient>& shared);
+
+  // Gathers the dense model and, on the member that writes, calls `write` with it.
+  absl::Status WithDense(const std::function<absl::Status(const torch::jit::Module&)>& write) const;
+  at::Tensor GatherDense(const std::string& name, const at::Tensor& own) const;
+
+  // An exception of libtorch's or the mesh's as an error.
+  static absl::Status ErrorOf(const std::exception& error);
+
+  const ModelOptions options_;
+  const BytesLmSizes sizes_;
+  const Layout layout_;
+  // What is saved is gathered by them, too.
+  mutable Group row_;
+  mutable Group column_;
+  torch::jit::Module module_;
+  std::map<std::string, Part> parts_;  // by name
+  std::unique_ptr<FlatParameters> parameters_;
+  std::vector<bool> shared_;  // gradients of these are summed over the column
+  std::vector<bool> counts_;
+  std::unique_ptr<ByteTransformer> transformer_;
+  double* loss_sum_ = nullptr;  // the caller's
+};
+
+absl::Status SplitBytesLm::Build() {
+  PartBuilder builder(layout_, options_.seed);
+  try {
+    module_ = builder.Build(BytesLm(sizes_), "");
+  } catch (const std::exception& error) {
+    return TorchError("model.builtin", error);
+  }
+  parts_ = builder.TakeParts();
+  absl::StatusOr<std::unique_ptr<FlatParameters>> parameters =
+      FlatParameters::Of(module_, "model.builtin");
+  if (!parameters.ok()) return parameters.status();
+  parameters_ = *std::move(parameters);
+  for (const cuda::Segment& segment : parameters_->segments()) {
+    const Part& part = parts_.at(segment.name);
+    shared_.push_back(part.shared_by_column && column_.size() > 1);
+    counts_.push_back((part.is_cut() || row_.rank() == 0) &&
+                      (!part.shared_by_column || column_.rank() == 0));
+  }
+  std::unique_ptr<Split> split = layout_.kind == MeshKind::k2d
+                                     ? MakeGridSplit({.row = row_, .column = column_})
+                                     : MakeLineSplit(row_);
+  transformer_ =
+      std::make_unique<ByteTransformer>(sizes_, options_.recompute, std::move(split), module_);
+  return absl::OkStatus();
+}
+
+absl::Status SplitBytesLm::ErrorOf(const std::exception& error) {
+  if (dynamic_cast<const LostMesh*>(&error) != nullptr) {
+    return data::AtField("model.options.mesh", absl::UnavailableError(error.what()));
+  }
+  return TorchError("model", error);
+}
+
+RowExamples SplitBytesLm::Gather(const Examples& examples) {
+  TACTUS_CHECK(examples.target_spec.shape.size() == 1);
+  const std::int64_t positions = examples.target_spec.shape.front();
+  const auto count = static_cast<std::int64_t>(examples.count);
+  const at::TensorOptions floats = at::TensorOptions().dtype(at::kFloat);
+  const at::Tensor of_row = row_.AllGather(at::full({1}, count, floats));
+  const at::Tensor of_mesh = column_.AllGather(of_row.max().view({1}));
+  const auto each = static_cast<std::int64_t>(of_mesh.max().item<float>());
+  if (each == 0) return {at::empty({0, positions}, at::kLong), at::empty({0}, at::kLong)};
+  // Bytes and -1 as float32, which is what groups carry.
+  const at::Tensor own = at::zeros({2, each, positions}, floats);
+  own[1].fill_(-1);
+  if (count > 0) {
+    own[0].narrow(0, 0, count).copy_(OverBytes(examples.inputs, count, positions));
+    own[1].narrow(0, 0, count).copy_(OverBytes(examples.targets, count, positions));
+  }
+  const at::Tensor all = row_.AllGather(own).to(at::kLong);  // [q, 2, n, t]
+  return {.tokens = all.select(1, 0).reshape({-1, positions}),
+          .targets = all.select(1, 1).reshape({-1})};
+}
+
+double SplitBytesLm::OwnSum(const at::Tensor& of_row, const RowExamples& examples) const {
+  const at::Tensor own = of_row.detach().view({row_.size(), -1})[row_.rank()];
+  return own.sum().item<float>() / static_cast<double>(examples.tokens.size(1));
+}
+
+void SplitBytesLm::Pass(const Examples& examples, const TakeGradient& take, double& loss_sum) {
+  std::vector<SegmentGradient> shared;
+  const TakeGradient sort = [&](SegmentGradient gradient) {
+    if (shared_[gradient.segment]) {
+      shared.push_back(std::move(gradient));
+    } else {
+      take(std::move(gradient));
+    }
+  };
+  FlatParameters::Pass pass(*parameters_, sort);
+  const RowExamples of_row = Gather(examples);
+  const bool any = of_row.tokens.size(0) > 0;
+  if (any) {
+    const at::Tensor losses = Losses(transformer_->Logits(of_row.tokens), of_row.targets);
+    loss_sum += OwnSum(losses, of_row);  // before the last gradient is taken
+    (losses.sum() / static_cast<double>(of_row.tokens.size(1))).backward();
+  }
+  const absl::Status complete = pass.Complete();
+  TACTUS_CHECK(complete.ok());  // the model is ours: no gradient comes twice
+  if (any && !shared.empty()) SumOverColumn(shared);
+  for (SegmentGradient& gradient : shared) take(std::move(gradient));
+}
+
+// All that belongs to the whole column in one sum.
+void SplitBytesLm::SumOverColumn(const std::vector<SegmentGradient>& shared) {
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> gradients;
+  for (const SegmentGradient& gradient : shared) {
+    TACTUS_CHECK(gradient.values != nullptr);
+    const auto length = static_cast<std::int64_t>(segments()[gradient.segment].length);
+    gradients.push_back(torch::from_blob(const_cast<float*>(gradient.values), {length},
+                                         at::TensorOptions().dtype(at::kFloat)));
+  }
+  const at::Tensor sums = at::cat(gradients);
+  column_.AllSum(sums);
+  std::int64_t begin = 0;
+  for (const at::Tensor& gradient : gradients) {
+    gradient.copy_(sums.narrow(0, begin, gradient.size(0)));
+    begin += gradient.size(0);
+  }
+}
+
+absl::Status SplitBytesLm::TryOut(const Examples& examples) {
+  TACTUS_CHECK(parameters_->bound());
+  const bool fits = examples.input_specs.size() == 1 &&
+                    examples.input_specs[0].type == data::ElementType::kInt64 &&
+                    examples.input_specs[0].shape.size() == 1 &&
+                    examples.target_spec.type == data::ElementType::kInt64 &&
+                    examples.target_spec.shape == examples.input_specs[0].shape &&
+                    examples.target_spec.shape[0] <= sizes_.context;
+  if (!fits) {
+    return data::AtField("data", absl::InvalidArgumentError(
+                                     "bytes-lm takes int64 tokens [n, t] and as many targets, t "
+                                     "up to " +
+                                     std::to_string(sizes_.context)));
+  }
+  try {
+    double loss_sum = 0;
+    Pass(
+        examples, [](const SegmentGradient&) {}, loss_sum);
+    return absl::OkStatus();
+  } catch (const std::exception& error) {
+    return ErrorOf(error);
+  }
+}
+
+absl::Status SplitBytesLm::ForwardBackward(const Examples& examples, const TakeGradient& take) {
+  TACTUS_CHECK(parameters_->bound());
+  try {
+    Pass(examples, take, *loss_sum_);
+    return absl::OkStatus();
+  } catch (const std::exception& error) {
+    return ErrorOf(error);
+  }
+}
+
+absl::StatusOr<EvaluationSums> SplitBytesLm::Evaluate(const Examples& examples) {
+  EvaluationSums sums{.has_accuracy = true, .samples = examples.count};
+  const at::NoGradGuard no_grad;
+  try {
+    const RowExamples of_row = Gather(examples);
+    if (of_row.tokens.size(0) == 0) return sums;
+    const at::Tensor logits = transformer_->Logits(of_row.tokens);
+    sums.loss_sum = OwnSum(Losses(logits, of_row.targets), of_row);
+    sums.correct_sum = OwnSum(SplitRightAnswers(row_, logits, of_row.targets, kClasses), of_row);
+  } catch (const std::exception& error) {
+    return ErrorOf(error);
+  }
+  return sums;
+}
+
+at::Tensor SplitBytesLm::GatherDense(const std::string& name, const at::Tensor& own) const {
+  const Part& part = parts_.at(name);
+  const bool along_row = part.is_cut();
+  const bool along_column = along_row && !part.shared_by_column;
+  const at::Tensor row = along_row ? row_.AllGather(own) : own.unsqueeze(0);
+  const at::Tensor all = along_column ? column_.AllGather(row) : row.unsqueeze(0);
+  at::Tensor dense = at::empty(part.dense, own.options());
+  for (int i = 0; i < all.size(0); ++i) {
+    for (int j = 0; j < all.size(1); ++j) {
+      const Part theirs = layout_.PartOf(name, part.dense, {.row = i, .column = j});
+      PlacePart(theirs, Values(all[i][j]), Values(dense));
+    }
+  }
+  return dense;
+}
+
+absl::Status SplitBytesLm::WithDense(
+    const std::function<absl::Status(const torch::jit::Module&)>& write) const {
+  const at::NoGradGuard no_grad;
+  try {
+    const bool writes = layout_.place.row == 0 && layout_.place.column == 0;
+    absl::StatusOr<torch::jit::Module> dense = absl::UnknownError("another member's");
+    std::map<std::string, at::Tensor> tensors;
+    if (writes) dense = BuildModule(BytesLm(sizes_), options_.seed);
+    if (dense.ok()) {
+      for (const auto& parameter : dense->named_parameters()) {
+        tensors[parameter.name] = parameter.value;
+      }
+    }
+    // Also when there is no memory for it: the others gather and wait for this member's parts.
+    for (const auto& parameter : module_.named_parameters()) {
+      const at::Tensor whole = GatherDense(parameter.name, parameter.value.detach());
+      if (dense.ok()) tensors.at(parameter.name).copy_(whole);
+    }
+    if (!writes) return absl::OkStatus();
+    return dense.ok() ? write(*dense) : dense.status();
+  } catch (const std::exception& error) {
+    return ErrorOf(error);
+  }
+}
+
+absl::Status SplitBytesLm::LoadSafetensors(const std::string& path) {
+  const absl::StatusOr<tensors::SafetensorsFile> file = tensors::ReadSafetensors(path);
+  if (!file.ok()) return file.status();
+  std::vector<tensors::WantedTensor> wanted;
+  for (const auto& [name, part] : parts_) {
+    wanted.push_back({.name = name, .type = "F32", .shape = part.dense});
+  }
+  const std::string differences = tensors::DifferencesFrom(*file, wanted);
+  if (!differences.empty()) {
+    return absl::InvalidArgumentError(data::Quoted(path) + ": " + differences);
+  }
+  const at::NoGradGuard no_grad;
+  for (const auto& parameter : module_.named_parameters()) {
+    const Part& part = parts_.at(parameter.name);
+    // Bytes of a file are not aligned: by way of a tensor that is.
+    const at::Tensor dense = at::empty(part.dense, parameter.value.options().requires_grad(false));
+    const std::span<const std::byte> bytes = file->tensors.at(parameter.name).bytes;
+    std::ranges::copy(bytes, std::as_writable_bytes(Values(dense)).begin());
+    CopyPart(part, Values(dense), Values(parameter.value));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Only(const std::string& field, bool holds, const std::string& what) {
+  if (holds) return absl::OkStatus();
+  return data::AtField(field, absl::InvalidArgumentError(
+                                  "a mesh, and model.options.recompute, have " + what + " alone"));
+}
+
+absl::Status CheckLimits(const ModelOptions& options) {
+  absl::Status status =
+      Only("model.precision", options.precision == Precision::kFloat32, "float32");
+  status.Update(Only("model.loss", options.loss == "cross_entropy", "cross_entropy"));
+  status.Update(Only("model.output", options.output.empty(), "the model's one output"));
+  status.Update(Only("workers.device", options.device.starts_with("cpu"), "the host"));
+  status.Update(Only("model.builtin", options.builtin == "bytes-lm", "bytes-lm"));
+  return status;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PartitionedModel>> PartitionedModel::Open(
+    const ModelOptions& options, collective::Transport& row, collective::Transport& column) {
+  const absl::Status limits = CheckLimits(options);
+  if (!limits.ok()) return limits;
+  const absl::StatusOr<collective::MeshShape> shape = MeshShapeOf(options);
+  if (!shape.ok()) return shape.status();
+  const absl::StatusOr<BytesLmSizes> sizes = ReadBytesLmSizes(options);
+  if (!sizes.ok()) return sizes.status();
+  TACTUS_CHECK(row.size() == shape->columns && column.size() == shape->rows);
+  TACTUS_CHECK(options.threads >= 1);
+  SetComputeThreads(options.threads);
+  torch::jit::setGraphExecutorOptimize(false);  // as Model::Open
+  const Layout layout{.kind = options.mesh.kind,
+                      .shape = *shape,
+                      .place = {.row = column.rank(), .column = row.rank()}};
+  auto model = std::make_unique<SplitBytesLm>(
+      options, *sizes, layout,
+      std::pair<collective::Transport&, collective::Transport&>(row, column));
+  const absl::Status built = model->Build();
+  if (!built.ok()) return built;
+  return model;
+}
+
+}  // namespace tactus::model

@@ -1,0 +1,320 @@
+// Members that keep parameters of their own and follow those of the least loss.
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "agent/engine/round_engine.h"
+#include "gtest/gtest.h"
+#include "tests/agent/engine/linear_task.h"
+#include "tests/agent/engine/survivor.h"
+#include "tests/agent/engine/survivors.h"
+
+namespace tactus::engine {
+namespace {
+
+using policies::Synchronization;
+
+constexpr double kStart = 3;
+constexpr double kRate = 0.1;
+
+LeaderOptions NoPulls() {
+  return {.pull = 0, .node_pull = 0, .step_pull = 0, .node_step_pull = 0, .loss_window = 2};
+}
+
+// f_i = a_i (x - c_i)^2 / 2, with member 0 at the bottom of the lowest.
+Task Valleys(std::vector<double> bottoms) {
+  return {.segments = {{.name = "x", .length = 1, .shape = {1}}},
+          .start = {static_cast<float>(kStart)},
+          .add_gradient = [bottoms](int rank, std::uint64_t, std::span<const float> parameters,
+                                    std::span<float> gradients) {
+            const double distance = parameters[0] - bottoms[static_cast<std::size_t>(rank)];
+            gradients[0] += static_cast<float>(distance);
+            return 0.5 * distance * distance + rank;
+          }};
+}
+
+GroupRun Led(std::vector<std::uint32_t> sizes, std::uint32_t period, Task task) {
+  return {.options = {.train_samples = 100'000,
+                      .optimizer = SgdOptions{.learning_rate = kRate},
+                      .leader = NoPulls(),
+                      .stop = {.rounds = 6}},
+          .plan = {.synchronization = Synchronization::kLsgd,
+                   .period = period,
+                   .batch_sizes = std::move(sizes)},
+          .task = std::move(task)};
+}
+
+// What each member's parameters are after so many steps of its own from the start.
+double Descended(double bottom, std::uint64_t steps) {
+  return bottom + (kStart - bottom) * std::pow(1 - kRate, static_cast<double>(steps));
+}
+
+TEST(LeaderRoundsTest, WithoutPullsEachMemberTrainsByItself) {
+  const std::vector<double> bottoms = {0, 1, -2};
+  const auto group = Train(Led({2, 1, 3}, 3, Valleys(bottoms)));
+
+  double mean = 0;
+  for (std::size_t rank = 0; rank < group.size(); ++rank) {
+    std::uint64_t steps = 0;
+    for (std::size_t round = 0; round + 1 < group[rank].trace.size(); ++round) {
+      steps += group[rank].reports[round].steps;
+      EXPECT_NEAR(group[rank].trace[round][0], Descended(bottoms[rank], steps), 1e-5);
+    }
+    mean += Descended(bottoms[rank], steps + group[rank].reports.back().steps) / 3;
+  }
+  for (const MemberRun& member : group) {
+    EXPECT_EQ(member.outcome, Outcome::kFinished);
+    EXPECT_NEAR(member.parameters[0], mean, 1e-5) << "what training ends with is the mean of all";
+    EXPECT_EQ(member.parameters, group[0].parameters);
+  }
+}
+
+// The losses of the others are by whole numbers higher, so that member 0 always leads.
+TEST(LeaderRoundsTest, AllArePulledTowardsWhomLeads) {
+  for (const bool with_steps : {false, true}) {
+    GroupRun run = Led({1, 1, 1}, 2, Valleys({0, 0.5, 0.5}));
+    run.options.leader.pull = with_steps ? 0 : 0.6;
+    run.options.leader.step_pull = with_steps ? 0.9 : 0;
+    run.options.stop.rounds = 60;
+
+    const auto group = Train(run);
+
+    for (std::size_t rank = 1; rank < 3; ++rank) {
+      const double at = group[rank].trace[58][0];
+      EXPECT_LT(at, 0.4) << "by itself it would be at 0.5";
+      EXPECT_GT(at, 0.0);
+    }
+    EXPECT_NEAR(group[0].trace[58][0], 0, with_steps ? 0.02 : 1e-3) << "the leader goes its way";
+  }
+}
+
+// Of four members on two nodes, 0 leads all and 2 leads the second node.
+TEST(LeaderRoundsTest, WithinANodeThePullIsTowardsTheNodesLeaderAndMoreOften) {
+  GroupRun run = Led({1, 1, 1, 1}, 8, Valleys({0, 2, 10, 12}));
+  run.options.nodes = {0, 0, 1, 1};
+  run.options.leader.node_pull = 0.9;
+  run.options.stop.rounds = 80;
+
+  const auto group = Train(run);
+
+  EXPECT_NEAR(group[0].trace[78][0], 0, 0.05);
+  EXPECT_NEAR(group[2].trace[78][0], 10, 0.05);
+  EXPECT_LT(group[1].trace[78][0], 1) << "pulled to 0";
+  EXPECT_LT(group[3].trace[78][0], 11) << "pulled to 10, not to 0";
+  EXPECT_GT(group[3].trace[78][0], 10);
+  double steps = 0;
+  for (const MemberRun& member : group) steps += member.reports[40].steps;
+  EXPECT_LT(steps, 4 * 8) << "a round within nodes has a quarter of the period's steps";
+}
+
+// Rank 1 does not begin the last step of its share before rank 0 has begun one more than its own:
+// who is ready goes on meanwhile.
+TEST(LeaderRoundsTest, WhoIsReadyGoesOnUntilAllAre) {
+  GroupRun run = Led({1, 1}, 3, Valleys({0, 1}));
+  run.options.stop.rounds = 1;
+  std::atomic<int> begun = 0;
+  int own = 0;  // of rank 1's thread
+  run.on_batch = [&](int rank, const RoundEngine&, const Batch&, std::span<const float>) {
+    if (rank == 0) {
+      if (++begun >= 4) begun.notify_all();
+    } else if (++own == 3) {
+      for (int seen = begun; seen < 4; seen = begun) begun.wait(seen);
+    }
+  };
+
+  const auto group = Train(run);
+
+  EXPECT_GE(group[0].reports[0].steps, 4u);
+  EXPECT_EQ(group[1].reports[0].steps, 3u);
+}
+
+// After a loss those who live keep what is theirs, and who joins them begins as the first of them.
+TEST(LeaderRoundsTest, AGroupThatIsLostLeavesEachMemberItsOwn) {
+  EngineOptions options{.train_samples = 400,
+                        .optimizer = SgdOptions{.learning_rate = 0.003, .momentum = 0.5},
+                        .leader = NoPulls(),
+                        .stop = {.rounds = 8}};
+  const Members all(options, 4);
+  policies::Plan plan{.version = 1,
+                      .synchronization = Synchronization::kLsgd,
+                      .period = 3,
+                      .batch_sizes = {2, 3, 1}};
+  std::vector<Survivor*> members = {&all[0], &all[1], &all[2]};
+  Train(members, {.plan = plan, .before_step = DieIn(4, 1), .told_of_rounds = false});
+  ASSERT_EQ(members.size(), 2u);
+  const std::vector<float> first = all[0].parameters();
+  const std::vector<float> second = all[2].parameters();
+  ASSERT_NE(first, second);
+  ASSERT_EQ(all[0].member().rounds, all[2].member().rounds);
+
+  members.push_back(&all[3]);
+  plan.version = 10;
+  std::map<const Member*, std::vector<float>> begun;
+  std::mutex mutex;
+  Stage stage{.plan = plan};
+  stage.before_step = [&](RoundEngine& engine, collective::Transport& transport) {
+    const std::scoped_lock lock(mutex);
+    Survivor& own = *members[static_cast<std::size_t>(transport.rank())];
+    if (engine.rounds() == 4) begun.try_emplace(&own.member(), own.parameters());
+    return true;
+  };
+  Train(members, stage);
+
+  EXPECT_EQ(begun.at(&all[0].member()), first);
+  EXPECT_EQ(begun.at(&all[2].member()), second);
+  EXPECT_EQ(begun.at(&all[3].member()), first);
+  ExpectAlike(members);
+}
+
+// What is not finite is one member's own affair: it takes no such step, and after some it goes on
+// from the leader's parameters.
+TEST(LeaderRoundsTest, AMemberWhoseNumbersAreNotFiniteIsRepairedByTheLeader) {
+  GroupRun run = Led({1, 1}, 2, Valleys({0, 1}));
+  run.options.stop.rounds = 30;
+  run.after_gradient = [](int rank, std::uint64_t round, std::span<float> gradients) {
+    if (rank == 1 && round < 4) gradients[0] = std::numeric_limits<float>::quiet_NaN();
+  };
+
+  const auto group = Train(run);
+
+  EXPECT_EQ(group[1].outcome, Outcome::kFinished);
+  EXPECT_EQ(group[1].trace[3], group[0].trace[3]) << "no part of it is its own";
+  EXPECT_EQ(group[1].reports[3].nonfinite_members, 1u);
+  EXPECT_EQ(group[1].reports[10].nonfinite_members, 0u);
+  EXPECT_NEAR(group[1].trace[28][0], 1, 0.1) << "it trains again, by itself";
+}
+
+TEST(LeaderRoundsTest, WhereNobodysNumbersAreFiniteItDiverges) {
+  GroupRun run = Led({1, 1}, 2, Valleys({0, 1}));
+  run.options.stop.rounds = 30;
+  run.options.nonfinite_rounds_max = 5;
+  run.after_gradient = [](int, std::uint64_t, std::span<float> gradients) {
+    gradients[0] = std::numeric_limits<float>::quiet_NaN();
+  };
+
+  for (const MemberRun& member : Train(run)) {
+    EXPECT_EQ(member.outcome, Outcome::kDiverged);
+    EXPECT_EQ(member.reports.size(), 5u);
+  }
+}
+
+TEST(LeaderRoundsTest, EverySampleIsUsedOncePerEpoch) {
+  GroupRun run = Led({4, 2, 0, 3}, 3, Valleys({0, 1, 2, 3}));
+  run.options.train_samples = 157;
+  run.options.micro_batch = 3;
+  run.options.leader = {};
+  run.options.nodes = {7, 7, 9, 9};
+  run.options.stop = {.epochs = 3};
+
+  const auto group = Train(run);
+
+  ExpectEverySampleOncePerEpoch(group, 157, 3);
+  for (const MemberRun& member : group) {
+    EXPECT_EQ(member.outcome, Outcome::kFinished);
+    EXPECT_EQ(member.parameters, group[0].parameters);
+  }
+}
+
+// Whoever looks at them at a validation finds the mean; afterwards each goes on from its own.
+TEST(LeaderRoundsTest, ValidationsAreOfTheMeanAndChangeNothing) {
+  GroupRun run = Led({1, 1, 1}, 2, Valleys({0, 4, 8}));
+  run.options.validation = {.policy = ValidationPolicy::kAuto, .rounds = 2, .samples = 10};
+  std::mutex mutex;
+  std::map<std::uint64_t, std::vector<float>> seen;
+  run.validate = [&](int, const RoundEngine& engine, std::span<const float> parameters) {
+    const std::scoped_lock lock(mutex);
+    seen[engine.rounds()].push_back(parameters[0]);
+    return 1.0;
+  };
+
+  const auto group = Train(run);
+
+  ASSERT_FALSE(seen.empty());
+  for (const auto& [rounds, values] : seen) {
+    ASSERT_EQ(values.size(), 3u);
+    EXPECT_EQ(values[1], values[0]);
+    EXPECT_EQ(values[2], values[0]);
+  }
+  std::uint64_t steps = 0;
+  for (std::size_t round = 0; round < 5; ++round) {
+    steps += group[2].reports[round].steps;
+    // A trace is taken before the validation, with the mean in place where one is due.
+    if (seen.contains(round + 1)) continue;
+    EXPECT_NEAR(group[2].trace[round][0], Descended(8, steps), 1e-5);
+  }
+}
+
+// A checkpoint is of the mean, of which all have the same bits.
+TEST(LeaderRoundsTest, WhatIsSuspendedGoesOnFromTheMean) {
+  GroupRun run = Led({1, 1}, 2, Valleys({0, 4}));
+  run.options.optimizer = SgdOptions{.learning_rate = kRate, .momentum = 0.9};
+  run.before_step = [](int rank, RoundEngine& engine, StepResult&) {
+    if (rank == 1 && engine.rounds() == 3) engine.RequestStop("later", StopKind::kSuspend);
+  };
+
+  const auto group = Train(run);
+
+  ASSERT_TRUE(group[0].state && group[1].state);
+  EXPECT_EQ(group[0].outcome, Outcome::kSuspended);
+  EXPECT_EQ(group[0].parameters, group[1].parameters);
+  EXPECT_EQ(group[0].state->optimizer, group[1].state->optimizer);
+
+  GroupRun next = Led({1, 1}, 2, Valleys({0, 4}));
+  next.options.optimizer = run.options.optimizer;
+  next.options.stop.rounds = 10;
+  next.from = {.state = *group[0].state, .parameters = group[0].parameters};
+  for (const MemberRun& member : Train(next)) EXPECT_EQ(member.outcome, Outcome::kFinished);
+}
+
+TEST(LeaderRoundsTest, ACheckpointWhileTrainingIsOfTheMean) {
+  GroupRun run = Led({1, 1}, 2, Valleys({0, 4}));
+  run.keep_edges = true;
+  run.before_step = [&](int rank, RoundEngine& engine, StepResult&) {
+    if (rank == 0 && engine.rounds() == 2) engine.RequestResiduals();
+  };
+
+  const auto group = Train(run);
+
+  // Rank 0's edges have what is in place there: after its third round the mean of both traces.
+  std::uint64_t first = 0;
+  std::uint64_t second = 0;
+  for (std::size_t round = 0; round < 3; ++round) {
+    first += group[0].reports[round].steps;
+    second += group[1].reports[round].steps;
+  }
+  const double mean = (Descended(0, first) + Descended(4, second)) / 2;
+  const auto edge = std::ranges::find_if(
+      group[0].edges, [](const Continued& each) { return each.state.rounds == 3; });
+  ASSERT_NE(edge, group[0].edges.end());
+  EXPECT_NEAR(edge->parameters[0], mean, 1e-5);
+  EXPECT_NEAR(group[0].trace[3][0], Descended(0, first + group[0].reports[3].steps), 1e-5)
+      << "it goes on from its own";
+}
+
+// A plan under which all members are alike follows: they become so.
+TEST(LeaderRoundsTest, MembersBecomeAlikeWithAPlanUnderWhichTheyAre) {
+  GroupRun run = Led({1, 1, 1}, 2, Valleys({0, 4, 8}));
+  run.options.optimizer = SgdOptions{.learning_rate = kRate, .momentum = 0.5};
+  run.options.stop.rounds = 12;
+  run.before_step = [](int, RoundEngine& engine, StepResult&) {
+    if (engine.rounds() != 2) return;
+    engine.OfferPlan({.version = 1, .batch_sizes = {1, 1, 1}});
+  };
+
+  const auto group = Train(run);
+
+  for (std::size_t round = 6; round < 12; ++round) {
+    EXPECT_EQ(group[1].trace[round], group[0].trace[round]);
+    EXPECT_EQ(group[2].trace[round], group[0].trace[round]);
+  }
+  EXPECT_NE(group[1].trace[1], group[0].trace[1]);
+}
+
+}  // namespace
+}  // namespace tactus::engine

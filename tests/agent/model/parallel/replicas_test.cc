@@ -1,0 +1,188 @@
+// Two replicas of four devices train one model, by the round engine, as one worker does that has
+// all of the samples.
+
+#include "agent/collective/replicas.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/collective/in_process.h"
+#include "agent/engine/combine/lanes.h"
+#include "agent/engine/round_engine.h"
+#include "agent/model/parallel/partition.h"
+#include "cuda/device.h"
+#include "tests/agent/collective/groups.h"
+#include "tests/agent/model/parallel/mesh_support.h"
+
+namespace tactus::model {
+namespace {
+
+using collective::MeshShape;
+
+constexpr std::uint64_t kTrained = 44;  // of 16 a round: an epoch's last round has 12
+constexpr std::uint32_t kRoundSamples = 16;
+constexpr std::uint64_t kEpochs = 4;
+
+engine::EngineOptions OptionsOfEngine() {
+  return {.seed = 3,
+          .train_samples = kTrained,
+          .micro_batch = 64,
+          .optimizer = engine::SgdOptions{.learning_rate = 0.1, .momentum = 0.9},
+          .stop = {.epochs = kEpochs}};
+}
+
+// Of all samples, those of the indices.
+class Picked {
+ public:
+  Picked(const ExampleSet& all, const std::vector<std::uint64_t>& indices) {
+    const Examples whole = all.All();
+    const std::size_t inputs = whole.inputs.size() / whole.count;
+    const std::size_t targets = whole.targets.size() / whole.count;
+    for (const std::uint64_t index : indices) {
+      const auto input = whole.inputs.subspan(index * inputs, inputs);
+      const auto target = whole.targets.subspan(index * targets, targets);
+      inputs_.insert(inputs_.end(), input.begin(), input.end());
+      targets_.insert(targets_.end(), target.begin(), target.end());
+    }
+    examples_ = whole;
+    examples_.count = indices.size();
+    examples_.inputs = inputs_;
+    examples_.targets = targets_;
+  }
+  const Examples& examples() const { return examples_; }
+
+ private:
+  std::vector<std::byte> inputs_;
+  std::vector<std::byte> targets_;
+  Examples examples_;
+};
+
+struct TrainedMember {
+  std::vector<double> losses;          // means of rounds, as reports have them
+  std::vector<std::uint64_t> samples;  // likewise, of all members
+  std::uint64_t rounds = 0;
+};
+
+// Drives an engine over a model to the end.
+TrainedMember Train(Model& model, collective::Transport& transport, std::span<float> parameters,
+                    std::span<float> gradients, double& loss_sum) {
+  const ExampleSet all = Tokens(kTrained, 8);
+  const std::unique_ptr<cuda::Device> device = cuda::MakeHostDevice("cpu:0");
+  engine::Member member(OptionsOfEngine(), *device, model.segments(), parameters);
+  policies::Plan plan;
+  const auto members = static_cast<std::uint32_t>(transport.size());
+  plan.batch_sizes.assign(members, kRoundSamples / members);
+  engine::RoundEngine engine(member, {.gradients = gradients, .loss_sum = {&loss_sum, 1}},
+                             transport, plan);
+  TrainedMember trained;
+  Instant now = collective::kTestNow;
+  EXPECT_TRUE(engine.Begin(now));
+  while (const std::optional<engine::Batch> batch = engine.NextBatch()) {
+    const Picked picked(all, batch->indices);
+    const absl::Status status =
+        model.ForwardBackward(picked.examples(), [&](SegmentGradient gradient) {
+          const cuda::Segment& segment = model.segments()[gradient.segment];
+          for (std::size_t i = 0; gradient.values != nullptr && i < segment.length; ++i) {
+            gradients[segment.offset + i] += gradient.values[i];
+          }
+        });
+    EXPECT_TRUE(status.ok()) << status;
+    const Instant started = now;
+    now += Seconds(0.001);
+    engine.Step({.started = started, .finished = now});
+    while (const std::optional<policies::Report> report = engine.TakeReport()) {
+      trained.losses.push_back(report->loss_mean_global);
+      trained.samples.push_back(report->samples_global);
+    }
+  }
+  EXPECT_EQ(engine.outcome(), engine::Outcome::kFinished) << engine.reason();
+  trained.rounds = engine.rounds();
+  return trained;
+}
+
+std::size_t GradientsOf(const Model& model, int members) {
+  return cuda::FlatLength(model.segments()) + engine::LaneCount(static_cast<std::size_t>(members));
+}
+
+struct Replica {
+  const char* name;
+  MeshKind kind;
+};
+
+class ReplicasTest : public ::testing::TestWithParam<Replica> {};
+
+TEST_P(ReplicasTest, TwoTrainAsOneWorkerDoes) {
+  const ScratchFolder folder;
+  // One worker.
+  BoundModel dense(SmallLm(MeshKind::kNone, 1));
+  const auto alone =
+      std::move(collective::MakeInProcessGroup(1, [] { return collective::kTestNow; }).front());
+  const AlignedFloats dense_gradients(GradientsOf(*dense.model, 1));
+  const TrainedMember expected =
+      Train(*dense.model, *alone, dense.parameters.span(), dense_gradients.span(), dense.loss_sum);
+  ASSERT_TRUE(dense.model->SaveSafetensors(folder.Path("dense")).ok());
+
+  // Eight over sockets, as two replicas.
+  const ModelOptions options = SmallLm(GetParam().kind, 4);
+  const MeshShape shape = *MeshShapeOf(options);
+  const std::vector<collective::TcpMeeting> meetings = collective::MeetInMemory(8);
+  std::vector<TrainedMember> members(8);
+  collective::OnEveryRank(8, [&](int rank) {
+    const auto index = static_cast<std::size_t>(rank);
+    collective::ConnectedMesh mesh = collective::ConnectTcpMesh(meetings[index], 1, shape);
+    ASSERT_EQ(mesh.reason, "");
+    BoundPart part(options, mesh.groups);
+    const AlignedFloats gradients(GradientsOf(*part.model, 8));
+    const std::span<float> vector =
+        gradients.span().first(cuda::FlatLength(part.model->segments()));
+    collective::ReplicaTransport transport(*mesh.world.front(), mesh.groups, shape, vector);
+    members[index] =
+        Train(*part.model, transport, part.parameters.span(), gradients.span(), part.loss_sum);
+    const std::string file = folder.Path("replica " + std::to_string(rank / 4));
+    EXPECT_TRUE(part.model->SaveSafetensors(file).ok());
+    // Who leaves ends the groups of those who still write.
+    EXPECT_EQ(transport.StartBarrier()->Wait().progress, collective::Progress::kDone);
+  });
+
+  ASSERT_EQ(expected.rounds, kEpochs * 3);
+  for (const TrainedMember& member : members) {
+    EXPECT_EQ(member.rounds, expected.rounds);
+    EXPECT_EQ(member.samples, expected.samples);  // each counted once, whatever the replica's size
+    ASSERT_EQ(member.losses.size(), expected.losses.size());
+    for (std::size_t i = 0; i < expected.losses.size(); ++i) {
+      // A mean of 5.5, whose parameters have gone through up to 12 steps: see below.
+      EXPECT_NEAR(member.losses[i], expected.losses[i], 12 * 100 * 8 * 0x1.0p-24);
+    }
+  }
+  EXPECT_LT(expected.losses.back(), expected.losses.front() - 0.2);
+  // Replicas are equal bit for bit, and the dense model within rounding.
+  EXPECT_EQ(ReadText(folder.Path("replica 0")), ReadText(folder.Path("replica 1")));
+  ASSERT_TRUE(dense.model->LoadSafetensors(folder.Path("replica 0")).ok());
+  const std::vector<float> split = dense.Weights();
+  ASSERT_TRUE(dense.model->LoadSafetensors(folder.Path("dense")).ok());
+  const std::vector<float> whole = dense.Weights();
+  double square = 0;
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    square += static_cast<double>(split[i] - whole[i]) * (split[i] - whole[i]);
+  }
+  // 12 steps of gradients whose relative errors are some 100 roundings, momentum times ten.
+  double norm = 0;
+  for (const float value : whole) norm += static_cast<double>(value) * value;
+  EXPECT_LT(std::sqrt(square), 12 * 100 * 0x1.0p-24 * std::sqrt(norm));
+}
+
+INSTANTIATE_TEST_SUITE_P(OfFourDevices, ReplicasTest,
+                         ::testing::Values(Replica{"in2d", MeshKind::k2d},
+                                           Replica{"in1d", MeshKind::k1d}),
+                         [](const ::testing::TestParamInfo<Replica>& test) {
+                           return std::string(test.param.name);
+                         });
+
+}  // namespace
+}  // namespace tactus::model

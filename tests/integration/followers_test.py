@@ -1,0 +1,131 @@
+"""Real jobs whose workers keep parameters of their own and follow those of the least loss: they learn, outlive a worker's
+death, go on from a checkpoint, and end with one result."""
+import json
+import os
+import signal
+import unittest
+
+from cluster import Cluster, Folder, processes_of, tiny_spec, wait_until
+
+ROUNDS = 120
+WORKERS = 3  # two on one node, one on another
+
+
+class FollowersTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = Folder()
+        cls.corpus = cls.folder.corpus(400000)
+        cls.cluster = Cluster(cls.folder.path)
+        try:
+            cls.cluster.start_coordinator()
+            cls.cluster.start_agent("a", 2)
+            cls.cluster.start_agent("b", 1)
+        except BaseException:
+            cls.tearDownClass()
+            raise
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.cluster.stop()
+        left = processes_of(cls.folder.path)
+        cls.folder.remove()
+        if left:
+            raise AssertionError(f"processes were left running: {left}")
+
+    def spec(self, **stop):
+        spec = tiny_spec(self.corpus, **(stop or {"rounds": ROUNDS}))
+        spec["workers"] = {"min": WORKERS, "max": WORKERS}
+        spec["adapt"]["synchronization"] = {"policy": "lsgd", "period": 8, "node_period": 4}
+        return spec
+
+    def rounds_of(self, job):
+        return json.loads(self.cluster.tactus("get", "rounds", job, "-o", "json")[1])["rounds"]
+
+    def done(self, job):
+        done = self.cluster.wait(job, ["SUCCEEDED", "FAILED"])
+        self.assertEqual(done["state"], "JOB_STATE_SUCCEEDED", done.get("state_reason"))
+        return done
+
+    def training(self, job, rounds):
+        wait_until(lambda: int(self.cluster.job(job).get("progress", {}).get("rounds", 0)) >= rounds, 60, "it trains")
+
+    def check_end(self, job):
+        """Workers compare hashes in the end, and a job whose workers differ then does not succeed."""
+        rounds = self.rounds_of(job)
+        first, last = rounds[0]["loss"], sum(one["loss"] for one in rounds[-10:]) / 10
+        self.assertLess(last, 0.8 * first)
+        folder = self.folder.path / f"result-{job}"
+        self.cluster.tactus("download", job, "--to", folder)
+        self.assertGreater((folder / "model.safetensors").stat().st_size, 0)
+
+    def test_they_learn_and_explain_says_how(self):
+        job = self.cluster.submit({**self.spec(), "validation": {"rounds": 30}})
+
+        done = self.done(job)
+
+        self.assertEqual(int(done["progress"]["rounds"]), ROUNDS)
+        self.check_end(job)
+        story = " ".join(self.cluster.tactus("explain", job)[1].split())
+        self.assertIn("lsgd 8", story)
+        self.assertIn("pulled every 8 steps", story)
+        validations = json.loads(self.cluster.tactus("get", "validations", job, "-o", "json")[1])["validations"]
+        self.assertGreaterEqual(len(validations), 3)
+        self.assertLess(validations[-1]["loss"], validations[0]["loss"])
+
+    def test_the_others_go_on_when_a_worker_is_killed(self):
+        job = self.cluster.submit(self.spec(rounds=1200))
+        self.training(job, 40)
+
+        os.kill(sorted(self.cluster.workers())[0], signal.SIGKILL)
+
+        self.done(job)
+        self.check_end(job)
+
+    def test_a_pause_goes_on_from_the_mean(self):
+        job = self.cluster.submit(self.spec(rounds=800))
+        self.training(job, 40)
+        self.cluster.tactus("pause", job)
+        self.cluster.wait(job, ["PAUSED"])
+        self.cluster.tactus("resume", job)
+
+        self.done(job)
+        self.check_end(job)
+
+    def test_who_lost_all_workers_goes_on_from_a_checkpoint(self):
+        job = self.cluster.submit({**self.spec(rounds=2500), "checkpoints": {"every": "1s"}})
+        wait_until(lambda: self.checkpoints(job), 60, "there is a checkpoint")
+        for process in sorted(self.cluster.workers()):
+            try:
+                os.kill(process, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+        self.done(job)
+        self.check_end(job)
+
+    def checkpoints(self, job):
+        return int(self.cluster.job(job).get("checkpoint_rounds", 0)) > 0
+
+    def test_what_it_does_not_go_with_is_refused(self):
+        for axis, policy in (("encoding", "dq"), ("encoding", "float16"), ("aggregation", "adasum"),
+                             ("learning_rate", "adascale"), ("batch", "abs")):
+            spec = self.spec()
+            spec["adapt"][axis] = {**spec["adapt"].get(axis, {}), "policy": policy}
+            path = self.folder.path / "clash.json"
+            path.write_text(json.dumps(spec))
+
+            code, output, said = self.cluster.tactus("submit", path, check=False)
+
+            self.assertEqual((code, output), (2, ""), policy)
+            self.assertIn("does not go with", said)
+            self.assertIn("lsgd", said)
+            self.assertIn(policy, said)
+        spec = self.spec()
+        spec["adapt"]["synchronization"]["node_period"] = 3
+        path.write_text(json.dumps(spec))
+        self.assertIn("node_period", self.cluster.tactus("submit", path, check=False)[2])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
