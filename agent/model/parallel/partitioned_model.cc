@@ -125,6 +125,10 @@ class SplitBytesLm final : public PartitionedModel {
   absl::Status TryOut(const Examples& examples) override;
   absl::Status ForwardBackward(const Examples& examples, const TakeGradient& take) override;
   void ReleaseCachedMemory() override {}
+  // A member has a part of what a loss's gradients are taken by.
+  absl::StatusOr<GradientProxies> Proxies(const Examples&) override {
+    return absl::UnimplementedError("a model over a mesh gives no proxies of its gradients");
+  }
   absl::StatusOr<EvaluationSums> Evaluate(const Examples& examples) override;
 
   // There are none.
