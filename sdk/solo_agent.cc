@@ -71,7 +71,7 @@ void SoloAgent::Take(const worker::EndpointMessage& endpoint) {
 void SoloAgent::Take(const worker::ReportMessage& report) {
   steering_.Observe(report.report);
   steering_.RoundDone(report.report.plan_version);
-  const std::optional<policies::Revision> next = steering_.Decide();
+  const std::optional<policies::Revision> next = steering_.Decide({});
   if (!next) return;
   Decided(*next);
   Queue(next->plan);

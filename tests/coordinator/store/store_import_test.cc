@@ -66,7 +66,7 @@ TEST_F(ImportTest, EveryRecordIsThereAndTheRecordGoesOnAsTheSame) {
   EXPECT_EQ(imported->rounds, kRounds);
   EXPECT_GT(imported->rows, imported->jobs + imported->rounds);
   const std::unique_ptr<Store> store = Lead();
-  ExpectEqual(*store->FindJob("shakespeare-3"), FullJob());
+  store::ExpectEqual(*store->FindJob("shakespeare-3"), FullJob());
   EXPECT_EQ(store->ListRounds(JobId{4}, 10000, "")->items.size(), kRounds);
   EXPECT_TRUE(store->FindDecision(JobId{3}, {1, policies::Axis::kBatch}).ok());
   EXPECT_TRUE(store->Nodes()->front().cordoned);
@@ -82,7 +82,7 @@ TEST_F(ImportTest, EveryRecordIsThereAndTheRecordGoesOnAsTheSame) {
   // And the way back: what an embedded store of before has, that of the copy has.
   ASSERT_TRUE(CopyWhole(*store, folder_.File("back")).ok());
   const std::unique_ptr<Store> back = OpenFileOrDie(folder_.File("back"));
-  ExpectEqual(*back->FindJob("shakespeare-3"), FullJob());
+  store::ExpectEqual(*back->FindJob("shakespeare-3"), FullJob());
   EXPECT_EQ(back->ListRounds(JobId{4}, 10000, "")->items.size(), kRounds);
 }
 
