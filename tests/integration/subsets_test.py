@@ -49,8 +49,8 @@ class SubsetsTest(unittest.TestCase):
 
     def test_a_paused_job_ends_where_it_would_have(self):
         subset = {"craig": {"fraction": 0.25, "epochs": 3}}
-        whole = self.to_end(self.cluster.submit(self.spec(subset, rounds=120)))
-        job = self.cluster.submit(self.spec(subset, rounds=120))
+        whole = self.to_end(self.cluster.submit(self.spec(subset, rounds=2000)))
+        job = self.cluster.submit(self.spec(subset, rounds=2000))
         wait_until(lambda: int(self.cluster.job(job).get("progress", {}).get("rounds", 0)) >= 5, 60, "some rounds are over")
         self.cluster.tactus("pause", job)
         self.cluster.wait(job, ["PAUSED", "SUCCEEDED"])
