@@ -199,12 +199,13 @@ TEST(CommandLineTest, MistakesAreNamed) {
               HasSubstr("\"5\""));
   EXPECT_THAT(ParseCommandLine({"get", "jobs", "--request-timeout", "0s"}).error,
               HasSubstr("more than 0"));
-  EXPECT_EQ(ParseCommandLine({"sumbit"}).error,
-            "tactus: 'sumbit' is unknown; did you mean 'submit'? allowed: run, demo, simulate, "
-            "replay, submit, sweep, get, describe, explain, watch, wait, logs, update, revert, "
-            "cancel, delete, pause, resume, download, verify, top, plot, trace, cordon, drain, "
-            "uncordon, admin, login, slurm, chaos, doctor, clean, config, completion, man, "
-            "version\n");
+  EXPECT_EQ(
+      ParseCommandLine({"sumbit"}).error,
+      "tactus: 'sumbit' is unknown; did you mean 'submit'? allowed: run, demo, simulate, layouts, "
+      "replay, submit, sweep, get, describe, explain, watch, wait, logs, update, revert, "
+      "cancel, delete, pause, resume, download, verify, top, plot, trace, cordon, drain, "
+      "uncordon, admin, login, slurm, chaos, doctor, clean, config, completion, man, "
+      "version\n");
   EXPECT_EQ(ParseCommandLine({"get", "frob"}).error,
             "tactus: 'frob' is unknown; allowed: jobs, job, sweep, nodes, node, rounds, "
             "validations, decisions\n");
