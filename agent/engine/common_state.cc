@@ -10,8 +10,11 @@ namespace tactus::engine {
 using collective::Completion;
 using collective::Progress;
 
+// Also at the edge at which a plan came into force under which they do not: its first round aligns
+// them.
 bool RoundEngine::differ() const {
-  return group_.size() > 1 && group_.synchronizer().traits().own_parameters;
+  const bool own = group_.synchronizer().traits().own_parameters;
+  return group_.size() > 1 && (own || member_.parameters_differ);
 }
 
 // No round is under way, and all members know alike that they do this. What training ends with

@@ -55,11 +55,4 @@ Completion RoundEngine::HandOverShards() {
   return completion;
 }
 
-void RoundEngine::GatherShards() {
-  TACTUS_CHECK(at_edge() && !pending_);
-  if (!shards_apart() || !gathered_state_.empty()) return;
-  const Completion completion = GatherState(member_, group_, gathered_state_);
-  if (completion.progress == Progress::kFailed) LoseGroup(completion.reason);
-}
-
 }  // namespace tactus::engine

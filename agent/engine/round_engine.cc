@@ -6,8 +6,6 @@
 
 #include "agent/engine/gradient_facts.h"
 #include "agent/engine/one_bit_phase.h"
-#include "agent/engine/residual_talks.h"
-#include "agent/engine/shard_talks.h"
 #include "base/check.h"
 
 namespace tactus::engine {
@@ -165,34 +163,6 @@ void RoundEngine::Step(const StepResult& result) {
   if (const auto end = synchronizer_->End(running_, exhausted)) CloseRound(*end);
 }
 
-void RoundEngine::CopyState(EngineState& state) {
-  TACTUS_CHECK(at_edge());
-  member_.CopyState(state);
-  if (!gathered_state_.empty()) state.optimizer = gathered_state_;
-}
-
-EngineState RoundEngine::State() {
-  EngineState state;
-  CopyState(state);
-  return state;
-}
-
-bool RoundEngine::residuals_at_hand() const {
-  if (shards_apart() && gathered_state_.empty()) return false;
-  if (differ() && !member_.at_mean) return false;
-  return group_.size() == 1 || !gathered_.empty() || member_.encodings.Residuals().empty();
-}
-
-std::vector<Residuals> RoundEngine::TakeResiduals() {
-  TACTUS_CHECK(at_edge());
-  if (group_.size() > 1) return std::exchange(gathered_, {});
-  Residuals own;
-  member_.encodings.CopyResiduals(own);
-  member_.device.Synchronize();
-  if (own.empty()) return {};
-  return {std::move(own)};
-}
-
 void RoundEngine::TakeValidation(const Validation& validation) {
   TACTUS_CHECK(at_edge() && !pending_);
   const bool trains = outcome_ == Outcome::kTraining;
@@ -209,6 +179,8 @@ void RoundEngine::TakeValidation(const Validation& validation) {
   // What was just found to be the best is what it ends for, whatever the training losses say.
   if (best || !member_.EndTrial()) return;
   validated_.reset();
+  gathered_state_ = {};  // of what is no more
+  state_gathered_ = false;
   member_.at_mean = false;  // what was put back is this member's own
   MeetAtMean();
 }
@@ -276,6 +248,7 @@ void RoundEngine::OpenRound() {
   member_.TakeOwn();
   gathered_.clear();
   gathered_state_ = {};
+  state_gathered_ = false;
   gathering_ = {};
   const policies::Plan& plan = group_.round_plan();
   synchronizer_ = &group_.synchronizer();
@@ -377,30 +350,6 @@ void RoundEngine::Drain() {
   if (member_.stop.decided() && equal) AlignOptimizers();
   MeetAtMean();
   PassResiduals();
-}
-
-// No round is under way, and all members know alike that they do this.
-void RoundEngine::PassResiduals() {
-  const bool trains = outcome_ == Outcome::kTraining;
-  const bool gathers = outcome_ == Outcome::kSuspended || (trains && residuals_due_);
-  const bool hands_over = outcome_ == Outcome::kRegrouped;
-  if (!gathers && !hands_over) return;
-  residuals_due_ = residuals_wanted_ = false;
-  if (group_.size() == 1) return;
-  Completion completion{.at = member_.edge};
-  if (shards_apart() && hands_over) completion = HandOverShards();
-  if (shards_apart() && trains) {
-    completion = GatherState(member_, group_, gathered_state_);
-  }
-  if (completion.progress != Progress::kFailed && !member_.encodings.Residuals().empty()) {
-    completion =
-        gathers
-            ? GatherResiduals(member_.encodings, member_.device, group_.transport(), gathered_)
-            : HandOverResiduals(member_.encodings, member_.device, group_.transport(), leaving_);
-  }
-  if (completion.progress == Progress::kFailed) return LoseGroup(completion.reason);
-  gathering_ = std::max(Duration{}, completion.at - member_.edge);
-  if (trains) member_.MoveEdge(member_.edge + gathering_);
 }
 
 // The device was at its last batch for so much longer than it took to queue it.

@@ -335,6 +335,7 @@ class RoundEngine {
   bool residuals_due_ = false;                      // by rank 0, and known to all
   std::vector<Residuals> gathered_;                 // at this edge, by rank
   std::vector<std::vector<float>> gathered_state_;  // likewise, the optimizer's
+  bool state_gathered_ = false;                     // since the latest round; equal on all members
   std::vector<std::uint64_t> weights_;              // by which that is shared out, by rank
   bool state_lost_ = false;
   Duration gathering_{};                        // that it took

@@ -206,6 +206,12 @@ void CheckCraig(const v1::JobSpec& spec, FieldChecks& checks) {
                "does not go with adapt.encoding one_bit: a choice changes the gradients under its "
                "frozen second moment; allowed are other encodings, or data.subset.random");
   }
+  if (spec.adapt().synchronization().policy() == v1::SYNCHRONIZATION_POLICY_LSGD) {
+    checks.Add("data.subset.craig",
+               "does not go with adapt.synchronization lsgd: workers choose by gradients at "
+               "parameters that all have, and who leads is told by losses without weights; allowed "
+               "are other synchronizations, or data.subset.random");
+  }
   if (spec.data().subset().craig().proxy() == v1::SUBSET_PROXY_INPUTS &&
       spec.data().source_case() == v1::Data::kText) {
     checks.Add("data.subset.craig.proxy",

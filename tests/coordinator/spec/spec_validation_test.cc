@@ -219,6 +219,13 @@ const Rule kDataRules[] = {
        s.mutable_adapt()->mutable_encoding()->set_policy(v1::ENCODING_POLICY_ONE_BIT);
      },
      "data.subset.craig", "does not go with adapt.encoding one_bit"},
+    {"CraigOfLeaders",
+     [](auto& s) {
+       s.mutable_data()->mutable_subset()->mutable_craig();
+       auto& synchronization = *s.mutable_adapt()->mutable_synchronization();
+       synchronization.set_policy(v1::SYNCHRONIZATION_POLICY_LSGD);
+     },
+     "data.subset.craig", "does not go with adapt.synchronization lsgd"},
     {"InputsOfText",
      [](auto& s) {
        s.mutable_data()->mutable_subset()->mutable_craig()->set_proxy(v1::SUBSET_PROXY_INPUTS);
