@@ -6,10 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
+#include <vector>
 
 #include "identity/certificate.h"
 #include "identity/credentials.h"
@@ -209,6 +212,28 @@ TEST_F(AuthorityFilesTest, WhoIsRevokedIsOnTheListOnceAndByWhateverName) {
   EXPECT_TRUE(has(Kind::kUser, "bob", "0f"));
   EXPECT_FALSE(has(Kind::kNode, "alice", "1"));
   EXPECT_FALSE(has(Kind::kUser, "alice2", "0f0"));
+}
+
+TEST_F(AuthorityFilesTest, OfRevocationsAtOnceNoneIsLost) {
+  const std::string path = folder_.path() + "/revoked";
+  constexpr int kEach = 25;
+  std::vector<std::thread> revoking;
+  std::atomic<int> failed = 0;
+  for (int who = 0; who < 4; ++who) {
+    revoking.emplace_back([&, who] {
+      for (int i = 0; i < kEach; ++i) {
+        const std::string name = "user/u" + std::to_string(who) + "-" + std::to_string(i);
+        if (!Revoke(path, name).ok()) ++failed;
+      }
+    });
+  }
+  for (std::thread& one : revoking) one.join();
+
+  EXPECT_EQ(failed, 0);
+  EXPECT_EQ(Revocations::Parse(Content(path))->size(), 4u * kEach);
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+    EXPECT_FALSE(entry.path().filename().string().starts_with("revoked.")) << entry.path();
+  }
 }
 
 // As an administrator's command does beside a coordinator with a user of its own.
