@@ -112,8 +112,8 @@ class Line {
   const std::atomic<bool>& stop_;
 };
 
-// That who plays the part knows the secret, which itself is not said. A secret is of one probe: what
-// is heard of one is worth nothing in another.
+// That who plays the part knows the secret, which itself is not said. A secret is of one probe:
+// what is heard of one is worth nothing in another.
 crypto::Mac ProofOf(std::string_view part, const std::string& secret) {
   return crypto::MacOf(secret, std::as_bytes(std::span(part)));
 }
