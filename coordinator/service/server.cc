@@ -88,6 +88,7 @@ absl::StatusOr<std::unique_ptr<access::Gate>> OpenGate(const ServerOptions& opti
   if (options.security.tls_dir.empty()) return nullptr;
   return access::Gate::Open({.tls_dir = options.security.tls_dir,
                              .policy_file = options.policy_file,
+                             .shared_folder = options.store.empty() ? "" : options.files_folder(),
                              .look = options.look_at_rules});
 }
 
