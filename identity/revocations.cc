@@ -109,8 +109,12 @@ std::optional<std::int64_t> Revocations::Since(const Certificate& certificate) c
   return holder && serial ? std::min(*holder, *serial) : (holder ? holder : serial);
 }
 
+absl::Status CheckEntry(const std::string& entry) {
+  return IsEntry(entry) ? absl::OkStatus() : NoEntry("found \"" + entry + "\"");
+}
+
 absl::Status Revoke(const std::string& path, const std::string& entry, std::int64_t since) {
-  if (!IsEntry(entry)) return NoEntry("found \"" + entry + "\"");
+  if (const absl::Status wrong = CheckEntry(entry); !wrong.ok()) return wrong;
   const absl::StatusOr<Descriptor> alone = LockFolderOf(path);
   if (!alone.ok()) return alone.status();
   absl::StatusOr<std::string> text = ReadSmallFile(path);

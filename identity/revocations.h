@@ -46,6 +46,9 @@ class Revocations {
   std::map<std::string, std::int64_t> entries_;  // as they are written, and since when; 0: ever
 };
 
+// Errors: InvalidArgument, with what is allowed.
+absl::Status CheckEntry(const std::string& entry);
+
 // Adds a line to the file at `path`, which is made if it is not there. `since`: as Since has it.
 // Without effect where it has such a line of that time or of one before. Of several at once, none
 // is lost: they wait for one another.
