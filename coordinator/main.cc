@@ -357,6 +357,10 @@ int ImportStore(const Arguments& arguments) {
         report->missing, report->files, options.files_folder().c_str(),
         arguments.import_from.c_str());
   }
+  for (const std::string& name : report->to_copy) {
+    std::printf("copy %s/%s to %s\n", arguments.import_from.c_str(), name.c_str(),
+                options.files_folder().c_str());
+  }
   std::printf("next: this command without --import-from%s, and with the options that it had\n",
               report->from_backup ? ", once with --restored" : "");
   return static_cast<int>(runtime::Exit::kOk);

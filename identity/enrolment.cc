@@ -6,12 +6,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "identity/credentials.h"
 #include "identity/tls_folder.h"
 #include "identity/token.h"
+#include "runtime/host_port.h"
 #include "runtime/now.h"
 #include "runtime/status.h"
 #include "tactus/v1/enrolment.grpc.pb.h"
@@ -31,9 +35,44 @@ std::unique_ptr<v1::Enrolment::Stub> StubAt(
   return v1::Enrolment::NewStub(grpc::CreateCustomChannel(server, credentials, arguments));
 }
 
-void LimitTo(Duration within, grpc::ClientContext* context) {
-  context->set_deadline(std::chrono::system_clock::now() + within);
+// Whether nobody has answered, or one that stands by.
+bool MayAnotherAnswer(const absl::Status& status) {
+  const std::string reason = runtime::ReasonOf(status).reason;
+  if (absl::IsDeadlineExceeded(status)) return reason.empty();
+  return absl::IsUnavailable(status) && (reason.empty() || reason == "NOT_LEADING");
 }
+
+using Call = std::function<grpc::Status(v1::Enrolment::Stub& at, grpc::ClientContext* context)>;
+
+// Those of a list, of which one leads.
+class Coordinators {
+ public:
+  Coordinators(const std::string& servers,
+               const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+    for (const std::string& server : runtime::SplitAddresses(servers)) {
+      stubs_.push_back(StubAt(server, credentials));
+    }
+  }
+
+  // Calls one after the other until one answers; what it says, or the last of those that did not.
+  // Each has an equal part of the time that is left, so that a host that is gone without a word
+  // does not take all of it.
+  absl::Status Ask(Instant last, const Call& call) const {
+    absl::Status status;
+    for (std::size_t i = 0; i < stubs_.size(); ++i) {
+      const Duration part = (last - runtime::Now()) / static_cast<std::int64_t>(stubs_.size() - i);
+      grpc::ClientContext context;
+      context.set_deadline(std::chrono::system_clock::now() +
+                           std::max<Duration>(part, kAttemptMin));
+      status = runtime::FromGrpc(call(*stubs_[i], &context));
+      if (!MayAnotherAnswer(status)) return status;
+    }
+    return status;
+  }
+
+ private:
+  std::vector<std::unique_ptr<v1::Enrolment::Stub>> stubs_;  // not empty
+};
 
 absl::StatusOr<Certificate> Keep(const std::string& folder, const std::string& certificate,
                                  const std::string& authorities) {
@@ -57,7 +96,7 @@ absl::StatusOr<Certificate> EnrolInto(const EnrolOrder& order) {
   if (!request.ok()) return request.status();
   const absl::StatusOr<Bootstrap> bootstrap = MakeBootstrapCredentials(token->authority);
   if (!bootstrap.ok()) return bootstrap.status();
-  const auto stub = StubAt(order.server, bootstrap->credentials);
+  const Coordinators coordinators(order.server, bootstrap->credentials);
   v1::EnrolRequest question;
   question.set_token(TokenText(*token));
   question.set_certificate_request(*request);
@@ -65,17 +104,17 @@ absl::StatusOr<Certificate> EnrolInto(const EnrolOrder& order) {
   const Instant last = runtime::Now() + order.within;
   // It may be started after who enrols, as machines are.
   while (true) {
-    grpc::ClientContext context;
-    LimitTo(std::max<Duration>(last - runtime::Now(), kAttemptMin), &context);
-    const absl::Status status = runtime::FromGrpc(stub->Enrol(&context, question, &answer));
+    const absl::Status status =
+        coordinators.Ask(last, [&](v1::Enrolment::Stub& at, grpc::ClientContext* context) {
+          return at.Enrol(context, question, &answer);
+        });
     if (status.ok()) return Keep(order.folder, answer.certificate(), answer.authorities());
     if (bootstrap->wrong->load()) {
       return absl::FailedPreconditionError(
           "token: who answers at " + order.server +
           " is not the coordinator whose authority the token pins; nothing was sent to it");
     }
-    const bool answered = !runtime::ReasonOf(status).reason.empty();
-    if (answered || !absl::IsUnavailable(status)) return status;
+    if (!MayAnotherAnswer(status)) return status;
     if (runtime::Now() + kBetweenAttempts >= last) {
       return absl::UnavailableError("no coordinator answers at " + order.server + " (" +
                                     std::string(status.message()) + ")");
@@ -90,13 +129,14 @@ absl::StatusOr<Certificate> RenewOver(const std::string& folder, const std::stri
   if (!request.ok()) return request.status();
   const auto credentials = MakeChannelCredentials(folder);
   if (!credentials.ok()) return credentials.status();
-  grpc::ClientContext context;
-  LimitTo(within, &context);
   v1::RenewRequest question;
   question.set_certificate_request(*request);
   v1::RenewResponse answer;
   const absl::Status status =
-      runtime::FromGrpc(StubAt(server, *credentials)->Renew(&context, question, &answer));
+      Coordinators(server, *credentials)
+          .Ask(runtime::Now() + within, [&](v1::Enrolment::Stub& at, grpc::ClientContext* context) {
+            return at.Renew(context, question, &answer);
+          });
   if (!status.ok()) return status;
   return Keep(folder, answer.certificate(), answer.authorities());
 }

@@ -13,7 +13,7 @@ namespace tactus::identity {
 
 struct EnrolOrder {
   std::string folder{};  // as RequestFor has it
-  std::string server{};  // host:port
+  std::string server{};  // host:port, or several with commas between them, of which one leads
   std::string token{};   // as a person gives it
   Duration within{};     // how long a coordinator that does not answer is awaited; > 0
 };
@@ -25,8 +25,8 @@ struct EnrolOrder {
 // says; Unavailable, nobody answers; of the file system.
 absl::StatusOr<Certificate> EnrolInto(const EnrolOrder& order);
 
-// Has the folder's certificate renewed by the coordinator at `server`, which is asked with the
-// present one. Errors: as CheckTlsFolder; what the coordinator says; Unavailable; of the file
+// Has the folder's certificate renewed by the coordinator at `server`, as EnrolOrder has it, which
+// is asked with the present one. Errors: as CheckTlsFolder; what the coordinator says; Unavailable; of the file
 // system.
 absl::StatusOr<Certificate> RenewOver(const std::string& folder, const std::string& server,
                                       Duration within);

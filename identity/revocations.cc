@@ -1,14 +1,20 @@
 #include "identity/revocations.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <sstream>
 #include <string_view>
 #include <utility>
 
 #include "absl/time/time.h"
+#include "base/descriptor.h"
 #include "identity/name.h"
 #include "identity/secret_file.h"
 #include "runtime/now.h"
+#include "runtime/process.h"
 
 namespace tactus::identity {
 namespace {
@@ -51,6 +57,20 @@ std::optional<std::pair<std::string, std::int64_t>> ReadEntry(const std::string&
   return std::pair{entry, *since};
 }
 
+// The folder that the file is in, locked while it is open: who reads and replaces the file does so
+// alone. Where the file system has no such locks (NFS has none of folders), without.
+absl::StatusOr<Descriptor> LockFolderOf(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.open()) return runtime::FileError(errno, folder, "cannot be opened");
+  while (::flock(opened.get(), LOCK_EX) != 0) {
+    if (errno == EBADF || errno == ENOLCK || errno == EOPNOTSUPP) break;
+    if (errno != EINTR) return runtime::FileError(errno, folder, "cannot be locked");
+  }
+  return opened;
+}
+
 }  // namespace
 
 std::optional<std::int64_t> ParseMoment(const std::string& text) {
@@ -89,8 +109,14 @@ std::optional<std::int64_t> Revocations::Since(const Certificate& certificate) c
   return holder && serial ? std::min(*holder, *serial) : (holder ? holder : serial);
 }
 
+absl::Status CheckEntry(const std::string& entry) {
+  return IsEntry(entry) ? absl::OkStatus() : NoEntry("found \"" + entry + "\"");
+}
+
 absl::Status Revoke(const std::string& path, const std::string& entry, std::int64_t since) {
-  if (!IsEntry(entry)) return NoEntry("found \"" + entry + "\"");
+  if (const absl::Status wrong = CheckEntry(entry); !wrong.ok()) return wrong;
+  const absl::StatusOr<Descriptor> alone = LockFolderOf(path);
+  if (!alone.ok()) return alone.status();
   absl::StatusOr<std::string> text = ReadSmallFile(path);
   if (absl::IsNotFound(text.status())) text = std::string();
   if (!text.ok()) return text.status();

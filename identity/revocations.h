@@ -46,8 +46,12 @@ class Revocations {
   std::map<std::string, std::int64_t> entries_;  // as they are written, and since when; 0: ever
 };
 
+// Errors: InvalidArgument, with what is allowed.
+absl::Status CheckEntry(const std::string& entry);
+
 // Adds a line to the file at `path`, which is made if it is not there. `since`: as Since has it.
-// Without effect where it has such a line of that time or of one before.
+// Without effect where it has such a line of that time or of one before. Of several at once, none
+// is lost: they wait for one another.
 // Errors: InvalidArgument, no such entry; of the file system.
 absl::Status Revoke(const std::string& path, const std::string& entry, std::int64_t since = 0);
 

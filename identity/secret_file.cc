@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <string_view>
 
 #include "base/descriptor.h"
@@ -23,6 +24,33 @@ bool WriteAll(int file, std::string_view bytes) {
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
   return true;
+}
+
+struct Owner {
+  uid_t user = static_cast<uid_t>(-1);  // -1: as it comes, as the group
+  gid_t group = static_cast<gid_t>(-1);
+  mode_t mode = 0;
+};
+
+// Whose a file at `path` is to be: as the one that is there; else, with this mode, as the folder.
+// What is to be nobody else's is not made so by the mode of the one before.
+Owner OwnerOf(const std::string& path, mode_t mode) {
+  struct stat found {};
+  if (::lstat(path.c_str(), &found) == 0 && S_ISREG(found.st_mode)) {
+    const mode_t others = (mode & S_IRWXO) == 0 ? S_IRWXO : 0;
+    return {.user = found.st_uid, .group = found.st_gid, .mode = found.st_mode & 0777 & ~others};
+  }
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  if (::stat(folder.c_str(), &found) != 0) return {.mode = mode};
+  return {.user = found.st_uid, .group = found.st_gid, .mode = mode};
+}
+
+// Only root gives files away: of others, they stay their writer's. The mode comes last: a file is
+// not opened to a group before it is the right one.
+bool Give(int file, const Owner& owner) {
+  const bool given = ::fchown(file, owner.user, owner.group) == 0 || errno == EPERM;
+  return given && ::fchmod(file, owner.mode) == 0;
 }
 
 }  // namespace
@@ -49,12 +77,16 @@ absl::Status WriteNewFile(const std::string& path, const std::string& content, u
   return runtime::FileError(error, path, "cannot be written");
 }
 
+// Whoever replaces one may do so at the same time as another: each writes beside it under a name of
+// its own, as mkstemp makes it, 0600 until it has its owner.
 absl::Status ReplaceFile(const std::string& path, const std::string& content, unsigned mode) {
-  const std::string beside = path + ".new";
-  ::unlink(beside.c_str());  // of somebody who was ended while writing it
-  const absl::Status written = WriteNewFile(beside, content, mode);
-  if (!written.ok()) return written;
-  if (::rename(beside.c_str(), path.c_str()) == 0) return absl::OkStatus();
+  const Owner owner = OwnerOf(path, mode);
+  std::string beside = path + ".XXXXXX";
+  const Descriptor file(::mkostemp(beside.data(), O_CLOEXEC));
+  if (!file.open()) return runtime::FileError(errno, path, "cannot be made");
+  const bool written = WriteAll(file.get(), content) && Give(file.get(), owner) &&
+                       ::fsync(file.get()) == 0 && ::rename(beside.c_str(), path.c_str()) == 0;
+  if (written) return absl::OkStatus();
   const int error = errno;
   ::unlink(beside.c_str());
   return runtime::FileError(error, path, "cannot be written");

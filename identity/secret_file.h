@@ -17,8 +17,10 @@ absl::Status MakePrivateFolder(const std::string& folder);
 // there is something of this name, which is left as it is; as the file system has them.
 absl::Status WriteNewFile(const std::string& path, const std::string& content, unsigned mode);
 
-// Takes the place of what is at `path`, whole or not at all, with this mode. Errors: as the file
-// system has them.
+// Takes the place of what is at `path`, whole or not at all. It has the owner, group and mode of the
+// file that was there, but nothing for others where `mode` has nothing for them; where none was, the
+// folder's owner and group, and this mode: so what root writes in another user's folder is read by
+// that user. Errors: as the file system has them.
 absl::Status ReplaceFile(const std::string& path, const std::string& content, unsigned mode);
 
 // Of at most 1 MiB. Errors: NotFound; as the file system has them.

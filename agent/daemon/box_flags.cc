@@ -36,15 +36,20 @@ absl::StatusOr<std::vector<std::string>> Folders(const std::string& flag,
   return folders;
 }
 
-// Those that are there; another place cannot be read either.
-std::vector<std::string> Existing(const std::vector<std::string>& places) {
-  std::vector<std::string> existing;
+// Where each is, without links; one that is not there, where it will be: keys may come after the
+// agent. A link that is made later is hidden, and not what it leads to.
+std::vector<std::string> WithoutLinks(const std::vector<std::string>& places) {
+  std::vector<std::string> found;
   for (const std::string& place : places) {
     std::error_code error;
-    const std::filesystem::path found = std::filesystem::canonical(place, error);
-    if (!error) existing.push_back(found.string());
+    const std::filesystem::path whole = std::filesystem::absolute(place, error);
+    if (error) continue;  // relative to a working directory that is gone
+    const std::filesystem::path real = std::filesystem::weakly_canonical(whole, error);
+    std::filesystem::path path = error ? whole.lexically_normal() : real;  // or not to be looked at
+    if (!path.has_filename()) path = path.parent_path();                   // "keys/"
+    found.push_back(path.string());
   }
-  return existing;
+  return found;
 }
 
 absl::Status CheckLimits(const BoxFlags& flags, const BoxHost& host, box::BoxOptions& options) {
@@ -123,7 +128,7 @@ absl::StatusOr<box::BoxOptions> ResolveBox(const BoxFlags& flags, const BoxHost&
   std::vector<std::string> places = box::KeyPlaces(host.home);
   places.insert(places.end(), host.own_folders.begin(), host.own_folders.end());
   places.insert(places.end(), flags.private_places.begin(), flags.private_places.end());
-  options.private_places = Existing(places);
+  options.private_places = WithoutLinks(places);
   if (absl::Status status = CheckLimits(flags, host, options); !status.ok()) return status;
   return options;
 }

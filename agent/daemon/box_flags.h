@@ -27,7 +27,7 @@ struct BoxFlags {
 // What of the host the box depends on, found by main.
 struct BoxHost {
   std::string home{};                      // of this user; empty: not known
-  std::vector<std::string> own_folders{};  // states and keys of daemons: private where they are
+  std::vector<std::string> own_folders{};  // states and keys of daemons, there or not
   std::uint64_t memory_bytes = 0;          // 0: not known
 };
 

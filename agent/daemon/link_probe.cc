@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
+#include <deque>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,14 +26,21 @@ using collective::Deadline;
 using collective::Flow;
 using collective::Moved;
 
-// What is said: the secret, an octet back; so many octets there and back; then whatever there is,
-// until its sender sends no more, and its length back, 8 octets, the lowest first.
+// What is said: a proof that the dialler knows the secret, and the listener's back; so many octets
+// there and back; then whatever there is, until its sender sends no more, and its length back, 8
+// octets, the lowest first. The endpoint comes from the other node: without the listener's proof, a
+// node that lies would aim the octets at anybody.
+constexpr std::string_view kDials = "tactus link dials";
+constexpr std::string_view kListens = "tactus link listens";
 constexpr int kRoundTrips = 20;
+constexpr std::size_t kStrangersMax = 16;  // that have shown nothing; the first of more goes
 constexpr std::size_t kSentAtOnce = 256 << 10;
 constexpr int kLookMs = 50;  // for an end that is asked for
 constexpr std::size_t kErrorBytesMax = 255;
 
 absl::Status Late() { return absl::DeadlineExceededError("nothing came for too long"); }
+
+absl::Status Ends() { return absl::CancelledError("the agent ends"); }
 
 // Until the descriptor is ready for it. Errors: DeadlineExceeded, Cancelled.
 absl::Status WaitFor(const Descriptor& descriptor, short events, Deadline deadline,
@@ -41,7 +51,7 @@ absl::Status WaitFor(const Descriptor& descriptor, short events, Deadline deadli
     if (::poll(&waits, 1, std::min(left, kLookMs)) > 0) return absl::OkStatus();
     if (left == 0) return Late();
   }
-  return absl::CancelledError("the agent ends");
+  return Ends();
 }
 
 // One end of a connection, to and from which whole pieces go.
@@ -102,10 +112,64 @@ class Line {
   const std::atomic<bool>& stop_;
 };
 
-// Equal lengths say nothing of a secret; the time that it takes would.
-bool ShowsSecret(std::span<const std::byte> said, const std::string& secret) {
-  const crypto::Mac wanted = crypto::MacOf("link", std::as_bytes(std::span(secret)));
-  return crypto::SameMac(crypto::MacOf("link", said), wanted);
+// That who plays the part knows the secret, which itself is not said. A secret is of one probe:
+// what is heard of one is worth nothing in another.
+crypto::Mac ProofOf(std::string_view part, const std::string& secret) {
+  return crypto::MacOf(secret, std::as_bytes(std::span(part)));
+}
+
+// One that has connected, and may know the secret.
+struct Stranger {
+  Descriptor connection{};
+  crypto::Mac said{};
+  std::size_t size = 0;  // of what was said
+};
+
+enum class Heard { kLittle, kAll, kNoMore };
+
+Heard Hear(Stranger& stranger) {
+  const auto rest = std::span(stranger.said).subspan(stranger.size);
+  const Moved moved = collective::ReadSome(stranger.connection, rest, {});
+  if (moved.flow == Flow::kBlocked) return Heard::kLittle;
+  if (moved.flow != Flow::kMoved) return Heard::kNoMore;
+  stranger.size += moved.bytes;
+  return stranger.size == stranger.said.size() ? Heard::kAll : Heard::kLittle;
+}
+
+// The connection of the first that shows the secret, however many come and say nothing. Errors:
+// DeadlineExceeded, Cancelled; Unavailable, no connection can be taken.
+absl::StatusOr<Descriptor> FirstThatKnows(const Descriptor& listener, const crypto::Mac& proof,
+                                          Deadline deadline, const std::atomic<bool>& stop) {
+  std::deque<Stranger> strangers;
+  std::vector<pollfd> waits;
+  while (!stop) {
+    waits.assign(1, {.fd = listener.get(), .events = POLLIN, .revents = 0});
+    for (const Stranger& stranger : strangers) {
+      waits.push_back({.fd = stranger.connection.get(), .events = POLLIN, .revents = 0});
+    }
+    const int left = collective::MillisecondsUntil(deadline);
+    const int ready = ::poll(waits.data(), waits.size(), std::min(left, kLookMs));
+    if (left == 0 && ready <= 0) return Late();
+    if (ready <= 0) continue;
+    for (std::size_t i = strangers.size(); i > 0; --i) {  // from the last, as they are taken out
+      if (waits[i].revents == 0) continue;
+      Stranger& stranger = strangers[i - 1];
+      const Heard heard = Hear(stranger);
+      if (heard == Heard::kLittle) continue;
+      if (heard == Heard::kAll && crypto::SameMac(stranger.said, proof)) {
+        return std::move(stranger.connection);
+      }
+      strangers.erase(strangers.begin() + static_cast<std::ptrdiff_t>(i - 1));
+    }
+    if (waits[0].revents == 0) continue;
+    std::string why;
+    Descriptor connection = collective::Accept(listener, why);
+    if (!connection.open() && !why.empty()) return absl::UnavailableError(why);
+    if (!connection.open()) continue;
+    if (strangers.size() == kStrangersMax) strangers.pop_front();
+    strangers.push_back({.connection = std::move(connection)});
+  }
+  return Ends();
 }
 
 std::array<std::byte, 8> LengthBytes(std::uint64_t length) {
@@ -123,9 +187,9 @@ std::uint64_t LengthOf(const std::array<std::byte, 8>& bytes) {
 }
 
 // Of one that has shown the secret.
-absl::Status TakeAll(Line& line) {
+absl::Status TakeAll(Line& line, const crypto::Mac& proof) {
   std::array<std::byte, 1> octet{};
-  absl::Status status = line.Write(octet);
+  absl::Status status = line.Write(proof);
   for (int i = 0; i < kRoundTrips && status.ok(); ++i) {
     status = line.Read(octet);
     if (status.ok()) status = line.Write(octet);
@@ -212,21 +276,12 @@ absl::StatusOr<LinkListener> LinkListener::Open(const std::string& address) {
 
 absl::Status LinkListener::Serve(const std::string& secret, const LinkBounds& bounds,
                                  const std::atomic<bool>& stop) const {
-  const Deadline came = collective::DeadlineAfter(bounds.patience);
-  while (true) {
-    absl::Status status = WaitFor(listener_, POLLIN, came, stop);
-    if (!status.ok()) return status;
-    std::string why;
-    Descriptor connection = collective::Accept(listener_, why);
-    if (!connection.open() && !why.empty()) return absl::UnavailableError(why);
-    if (!connection.open()) continue;
-    Line line(std::move(connection), collective::DeadlineAfter(bounds.time_max + bounds.patience),
-              stop);
-    std::vector<std::byte> said(secret.size());
-    status = line.Read(said);
-    if (!status.ok() || !ShowsSecret(said, secret)) continue;  // a stranger
-    return TakeAll(line);
-  }
+  absl::StatusOr<Descriptor> connection = FirstThatKnows(
+      listener_, ProofOf(kDials, secret), collective::DeadlineAfter(bounds.patience), stop);
+  if (!connection.ok()) return connection.status();
+  Line line(*std::move(connection), collective::DeadlineAfter(bounds.time_max + bounds.patience),
+            stop);
+  return TakeAll(line, ProofOf(kListens, secret));
 }
 
 absl::StatusOr<LinkFigures> MeasureLink(const std::string& endpoint, const std::string& secret,
@@ -241,11 +296,13 @@ absl::StatusOr<LinkFigures> MeasureLink(const std::string& endpoint, const std::
   if (!connection.open()) return absl::UnavailableError(why);
   Line line(std::move(connection), collective::DeadlineAfter(bounds.time_max + bounds.patience),
             stop);
-  absl::Status status = line.Write(std::as_bytes(std::span(secret)));
-  std::array<std::byte, 1> octet{};
-  if (status.ok()) status = line.Read(octet);
-  if (absl::IsUnavailable(status))
+  absl::Status status = line.Write(ProofOf(kDials, secret));
+  crypto::Mac proof{};
+  if (status.ok()) status = line.Read(proof);
+  const bool knows = status.ok() && crypto::SameMac(proof, ProofOf(kListens, secret));
+  if (absl::IsUnavailable(status) || (status.ok() && !knows)) {
     return absl::PermissionDeniedError("it does not know the secret");
+  }
   if (!status.ok()) return status;
   return Measure(line, bounds);
 }

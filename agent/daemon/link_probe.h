@@ -40,7 +40,8 @@ class LinkListener {
   const std::string& endpoint() const { return endpoint_; }
 
   // Blocking, until it is over, `bounds` are reached, or `stop`. Whoever has another secret is sent
-  // away. Errors: DeadlineExceeded, nobody came; Cancelled; Unavailable, the connection broke.
+  // away, and who shows none keeps nobody waiting. Errors: DeadlineExceeded, nobody came;
+  // Cancelled; Unavailable, the connection broke.
   absl::Status Serve(const std::string& secret, const LinkBounds& bounds,
                      const std::atomic<bool>& stop) const;
 
@@ -52,9 +53,10 @@ class LinkListener {
   std::string endpoint_;
 };
 
-// Connects to a listener, and sends as much as `bounds` allow. Blocking. Errors: InvalidArgument,
-// no endpoint; Unavailable, nobody answers there; PermissionDenied, another secret;
-// DeadlineExceeded; Cancelled.
+// Connects to a listener, and sends as much as `bounds` allow, once it has shown that it knows the
+// secret: another is sent nothing but a proof that the dialler does. Blocking. Errors:
+// InvalidArgument, no endpoint; Unavailable, nobody answers there; PermissionDenied, another
+// secret; DeadlineExceeded; Cancelled.
 absl::StatusOr<LinkFigures> MeasureLink(const std::string& endpoint, const std::string& secret,
                                         const LinkBounds& bounds, const std::atomic<bool>& stop);
 

@@ -8,6 +8,7 @@
 
 #include "base/time.h"
 #include "client/text/text.h"
+#include "runtime/status.h"
 
 namespace tactus::client {
 namespace {
@@ -15,7 +16,8 @@ namespace {
 constexpr double kSlow = 12.5e6;       // [B/s], 100 Mbit/s: a model of 10 MB takes a second a round
 constexpr double kSlowerThan = 0.5;    // of the middle of all
 constexpr double kFarSeconds = 0.005;  // [s] a round trip, of which a round has several
-constexpr std::size_t kCompared = 3;   // links, for one to be called slower than the others
+constexpr char kHasWorkers[] = "NODE_HAS_WORKERS";
+constexpr std::size_t kCompared = 3;  // links, for one to be called slower than the others
 
 double RoundTripOf(const v1::ProbeLinkResponse& found) {
   return static_cast<double>(found.round_trip().seconds()) + found.round_trip().nanos() * 1e-9;
@@ -51,7 +53,7 @@ std::optional<Finding> JudgeLink(const LinkFound& link, double middle, bool comp
         .grade = Grade::kLook,
         .subject = subject,
         .found = "not measured: " + Printable(std::string(link.found.status().message())),
-        .advice = absl::IsFailedPrecondition(link.found.status())
+        .advice = runtime::ReasonOf(link.found.status()).reason == kHasWorkers
                       ? "--while-training measures it beside the job, for a second"
                       : ""};
   }
@@ -98,7 +100,19 @@ std::vector<std::pair<std::string, std::string>> LinksToProbe(const v1::ListNode
   return links;
 }
 
-std::vector<Finding> JudgeLinks(const std::vector<LinkFound>& links) {
+absl::Status RefusalOf(const LinkFound& link) {
+  const absl::Status& status = link.found.status();
+  const bool refused = absl::IsPermissionDenied(status) || absl::IsUnauthenticated(status);
+  return refused ? status : absl::OkStatus();
+}
+
+std::size_t NodesLeftOut(const v1::ListNodesResponse& nodes) {
+  const auto connected = static_cast<std::size_t>(
+      std::ranges::count_if(nodes.nodes(), [](const v1::Node& node) { return node.connected(); }));
+  return connected - std::min(connected, kLinkNodesMax);
+}
+
+std::vector<Finding> JudgeLinks(const std::vector<LinkFound>& links, std::size_t left_out) {
   if (links.empty()) {
     return {{.subject = "links", .found = "none to measure: fewer than two agents are connected"}};
   }
@@ -113,6 +127,12 @@ std::vector<Finding> JudgeLinks(const std::vector<LinkFound>& links) {
   for (const LinkFound& link : links) {
     std::optional<Finding> finding = JudgeLink(link, middle, speeds.size() >= kCompared);
     if (finding) findings.push_back(*std::move(finding));
+  }
+  if (left_out > 0) {
+    findings.insert(findings.begin(), {.grade = Grade::kLook,
+                                       .subject = "links",
+                                       .found = CountOf(left_out, "node") + " left out, as " +
+                                                std::to_string(kLinkNodesMax) + " are looked at"});
   }
   if (speeds.empty()) return findings;
   const auto [slowest, fastest] = std::ranges::minmax(speeds);

@@ -1,4 +1,4 @@
-// What `tactus doctor --links` makes of the ways between nodes..
+// What `tactus doctor --links` makes of the ways between nodes.
 
 #pragma once
 
@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/local/doctor.h"
 #include "tactus/v1/nodes.pb.h"
@@ -26,7 +27,14 @@ struct LinkFound {
   absl::StatusOr<v1::ProbeLinkResponse> found{};
 };
 
-// What is wrong with each, and one line of all that were measured.
-std::vector<Finding> JudgeLinks(const std::vector<LinkFound>& links);
+// Whether the coordinator lets the caller measure nothing: what it said; else ok.
+absl::Status RefusalOf(const LinkFound& link);
+
+// Nodes with agents of which LinksToProbe has no link, as there are more than kLinkNodesMax.
+std::size_t NodesLeftOut(const v1::ListNodesResponse& nodes);
+
+// What is wrong with each, and one line of all that were measured; one more where nodes were left
+// out.
+std::vector<Finding> JudgeLinks(const std::vector<LinkFound>& links, std::size_t left_out = 0);
 
 }  // namespace tactus::client

@@ -17,7 +17,8 @@ LoginPlace PlaceOf(const LoginWords& words, const runtime::UserFolders& folders)
                       .server = words.server,
                       .folder = words.folder,
                       .config_path = folders.config + "/config.yaml"};
-  const auto parsed = runtime::ParseHostPort(words.server);
+  // Of several coordinators, the first gives the name.
+  const auto parsed = runtime::ParseHostPort(runtime::SplitAddresses(words.server).front());
   if (place.context.empty()) place.context = parsed ? parsed->host : words.server;
   if (place.folder.empty()) place.folder = folders.config + "/tls/" + place.context;
   std::error_code ignored;

@@ -11,13 +11,13 @@ namespace tactus::client {
 
 struct LoginPlace {
   std::string context{};      // its name
-  std::string server{};       // host:port
+  std::string server{};       // host:port, or several with commas between them
   std::string folder{};       // for --tls-dir; absolute
   std::string config_path{};  // config.yaml
 };
 
-// `name` is the context's, empty: the coordinator's host; `folder` is --tls-dir, empty: one of the
-// context's name beside the configuration file.
+// `name` is the context's, empty: the coordinator's host, of several the first's; `folder` is
+// --tls-dir, empty: one of the context's name beside the configuration file.
 struct LoginWords {
   std::string server{};
   std::string name{};

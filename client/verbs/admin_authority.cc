@@ -1,6 +1,8 @@
 // `tactus admin init-ca`, `rotate-ca`, `issue`, `revoke`: a small certificate authority, in files.
 #include <cstdint>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 
 #include "client/local/login.h"
 #include "client/render/error_lines.h"
@@ -15,7 +17,8 @@ namespace tactus::client {
 namespace {
 
 constexpr std::uint64_t kDaysMax = 36'500;
-constexpr char kAdmin[] = "admin";  // who is one where no policy says otherwise
+constexpr char kKeyOfCoordinators[] = "mesh-key";  // in the folder that several share, always
+constexpr char kAdmin[] = "admin";                 // who is one where no policy says otherwise
 
 // Of what is done with files of this machine.
 ExitCode Report(const absl::Status& status, const Means& means) {
@@ -183,6 +186,19 @@ class IssueVerb : public Verb {
   bool renew_ = false;
 };
 
+// A list that no coordinator reads lets everybody in as before.
+absl::Status CheckCoordinators(const std::string& folder) {
+  const auto own = identity::CertificateOfFolder(folder);
+  if (own.ok() && own->holder.kind == identity::Kind::kCoordinator) return absl::OkStatus();
+  std::error_code ignored;
+  if (std::filesystem::exists(folder + "/" + kKeyOfCoordinators, ignored)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "--in: " + folder + ": " +
+      (own.ok() ? "has the certificate of " + identity::ShortNameOf(own->holder)
+                : "has no coordinator's cert.pem") +
+      "; allowed is the --tls-dir of a coordinator, or the --files-dir of several");
+}
+
 class RevokeVerb : public Verb {
  public:
   void Declare(CLI::App& program) override {
@@ -190,7 +206,10 @@ class RevokeVerb : public Verb {
                              "Let a node, a user or one certificate in no more, within seconds");
     holder_.Declare(verb);
     verb->add_option("--serial", serial_, "One certificate, by the number that issue printed");
-    verb->add_option("--in", folder_, "The coordinator's --tls-dir, on its machine: file revoked")
+    verb->add_option(
+            "--in", folder_,
+            "The coordinator's --tls-dir, on its machine: file revoked. Of several with one "
+            "--store: their --files-dir, for all of them")
         ->required();
     verb->add_option("--since", since_text_,
                      "When somebody else may have had the key first, such as "
@@ -216,8 +235,12 @@ class RevokeVerb : public Verb {
     const std::string entry =
         serial_.empty() ? identity::ShortNameOf({.kind = holder_.kind(), .name = holder_.name()})
                         : "serial " + serial_;
-    const absl::Status revoked = identity::Revoke(folder_ + "/" + identity::kRevokedFile, entry,
-                                                  since_.value_or(runtime::WallSeconds()));
+    absl::Status revoked = identity::CheckEntry(entry);
+    if (revoked.ok()) revoked = CheckCoordinators(folder_);
+    if (revoked.ok()) {
+      revoked = identity::Revoke(folder_ + "/" + identity::kRevokedFile, entry,
+                                 since_.value_or(runtime::WallSeconds()));
+    }
     if (!revoked.ok()) return Report(revoked, means);
     means.screen.Print(entry + "\n");
     return ExitCode::kOk;

@@ -55,7 +55,13 @@ class DoctorVerb : public Verb {
       }
     }
     if (links_ && content.nodes.ok()) {
-      for (Finding& finding : JudgeLinks(Probe(*content.nodes, means))) {
+      const std::vector<LinkFound> links = Probe(*content.nodes, means);
+      const absl::Status refused = links.empty() ? absl::OkStatus() : RefusalOf(links.back());
+      if (!refused.ok()) {
+        means.screen.Print(FormatFindings(findings));
+        return ReportError(refused, means.screen);
+      }
+      for (Finding& finding : JudgeLinks(links, NodesLeftOut(*content.nodes))) {
         findings.push_back(std::move(finding));
       }
     }
@@ -73,6 +79,7 @@ class DoctorVerb : public Verb {
   }
 
  private:
+  // Up to the first that the coordinator does not let this user measure.
   std::vector<LinkFound> Probe(const v1::ListNodesResponse& nodes, const Means& means) const {
     std::vector<LinkFound> links;
     for (const auto& [from, to] : LinksToProbe(nodes)) {
@@ -81,6 +88,7 @@ class DoctorVerb : public Verb {
       request.set_to(to);
       request.set_while_training(while_training_);
       links.push_back({.from = from, .to = to, .found = means.client->ProbeLink(request)});
+      if (!RefusalOf(links.back()).ok()) break;
     }
     return links;
   }

@@ -110,8 +110,29 @@ absl::StatusOr<std::unique_ptr<Gate>> Gate::Open(const GateOptions& options) {
   return gate;
 }
 
+namespace {
+
+std::string ListIn(const std::string& folder) { return folder + "/" + identity::kRevokedFile; }
+
 // A list of the revoked that was there and is not any more is no empty one: who took it away may
 // have meant something else.
+absl::StatusOr<std::string> ReadList(const std::string& folder, const std::string& before) {
+  absl::StatusOr<std::string> revoked = identity::ReadSmallFile(ListIn(folder));
+  if (absl::IsNotFound(revoked.status()) && before.empty()) return std::string();
+  return revoked;
+}
+
+// Errors: InvalidArgument, with the file.
+absl::StatusOr<identity::Revocations> ParseList(const std::string& folder,
+                                                const std::string& text) {
+  absl::StatusOr<identity::Revocations> revoked = identity::Revocations::Parse(text);
+  if (revoked.ok()) return revoked;
+  return absl::InvalidArgumentError(ListIn(folder) + ": " +
+                                    std::string(revoked.status().message()));
+}
+
+}  // namespace
+
 absl::StatusOr<Gate::Texts> Gate::ReadTexts() const {
   Texts texts;
   if (!options_.policy_file.empty()) {
@@ -122,11 +143,13 @@ absl::StatusOr<Gate::Texts> Gate::ReadTexts() const {
     }
     texts.policy = *std::move(policy);
   }
-  const std::string path = options_.tls_dir + "/" + identity::kRevokedFile;
-  absl::StatusOr<std::string> revoked = identity::ReadSmallFile(path);
-  if (absl::IsNotFound(revoked.status()) && texts_.revoked.empty()) return texts;
+  absl::StatusOr<std::string> revoked = ReadList(options_.tls_dir, texts_.revoked);
   if (!revoked.ok()) return revoked.status();
   texts.revoked = *std::move(revoked);
+  if (options_.shared_folder.empty()) return texts;
+  revoked = ReadList(options_.shared_folder, texts_.shared_revoked);
+  if (!revoked.ok()) return revoked.status();
+  texts.shared_revoked = *std::move(revoked);
   return texts;
 }
 
@@ -140,11 +163,13 @@ absl::StatusOr<Gate::Rules> Gate::ReadRules(const Texts& texts) const {
     }
     rules.policy = *std::move(policy);
   }
-  absl::StatusOr<identity::Revocations> revoked = identity::Revocations::Parse(texts.revoked);
-  if (!revoked.ok()) {
-    return absl::InvalidArgumentError(options_.tls_dir + "/" + identity::kRevokedFile + ": " +
-                                      std::string(revoked.status().message()));
-  }
+  absl::StatusOr<identity::Revocations> revoked = ParseList(options_.tls_dir, texts.revoked);
+  if (!revoked.ok()) return revoked.status();
+  const auto shared = ParseList(options_.shared_folder, texts.shared_revoked);
+  if (!shared.ok()) return shared.status();
+  // Each line is good: so are all together.
+  revoked = identity::Revocations::Parse(texts.revoked + "\n" + texts.shared_revoked);
+  if (!revoked.ok()) return revoked.status();
   rules.revocations = *std::move(revoked);
   return rules;
 }

@@ -22,9 +22,11 @@
 namespace tactus::access {
 
 struct GateOptions {
-  std::string tls_dir{};       // whose cert.pem names the trust domain, and whose `revoked` counts
-  std::string policy_file{};   // empty: Policy()
-  Duration look = Seconds(5);  // how often the two files are looked at; > 0
+  std::string tls_dir{};      // whose cert.pem names the trust domain, and whose `revoked` counts
+  std::string policy_file{};  // empty: Policy()
+  // Of files that coordinators of one store share: its `revoked` counts as well; empty: none.
+  std::string shared_folder{};
+  Duration look = Seconds(5);  // how often the files are looked at; > 0
 };
 
 // Of a coordinator with TLS. From any thread.
@@ -65,6 +67,7 @@ class Gate {
   struct Texts {
     std::string policy{};
     std::string revoked{};
+    std::string shared_revoked{};
     bool operator==(const Texts&) const = default;
   };
 

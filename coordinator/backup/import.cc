@@ -54,6 +54,19 @@ absl::StatusOr<std::set<std::string>> LookThrough(const std::string& path) {
   return service::ReadBlobs(**store);
 }
 
+// Jobs' logs and results are no blobs; without the key, workers of one group that the coordinator
+// tells of it before and after the import are told different secrets.
+std::vector<std::string> NotCopied(const std::string& from, const std::string& to) {
+  std::vector<std::string> names;
+  for (const char* name :
+       {service::kBlobsName, "jobs", "mesh-key", service::kUploadsName, "tokens"}) {
+    std::error_code ignored;
+    const bool there = std::filesystem::exists(from + "/" + name, ignored);
+    if (there && !std::filesystem::exists(to + "/" + name, ignored)) names.emplace_back(name);
+  }
+  return names;
+}
+
 }  // namespace
 
 absl::StatusOr<ImportReport> Import(const ImportOrder& order) {
@@ -64,12 +77,13 @@ absl::StatusOr<ImportReport> Import(const ImportOrder& order) {
     return absl::NotFoundError("import-from: " + order.from + ": has no " + service::kDatabaseName +
                                "; give the --state-dir of a coordinator, or a backup of one");
   }
+  // Before the lock is made, where it is the same folder.
+  const bool backup = !fs::exists(order.from + kLockName, ignored);
   absl::Status status = runtime::MakeWritableFolder(order.state_folder);
   if (!status.ok()) return status;
   const absl::StatusOr<runtime::LockFile> own =
       runtime::LockFile::Acquire(order.state_folder + kLockName);
   if (!own.ok()) return own.status();
-  const bool backup = !fs::exists(order.from + kLockName, ignored);
   std::optional<runtime::LockFile> other;
   if (!backup && !fs::equivalent(order.from, order.state_folder, ignored)) {
     absl::StatusOr<runtime::LockFile> lock = runtime::LockFile::Acquire(order.from + kLockName);
@@ -88,6 +102,7 @@ absl::StatusOr<ImportReport> Import(const ImportOrder& order) {
     const std::string blobs = order.files_folder + "/" + service::kBlobsName;
     if (!fs::exists(service::BlobPath(blobs, sha256), ignored)) ++report.missing;
   }
+  report.to_copy = NotCopied(order.from, order.files_folder);
   return report;
 }
 

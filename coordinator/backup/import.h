@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "coordinator/store/shared_store.h"
@@ -20,9 +21,10 @@ struct ImportOrder {
 
 struct ImportReport {
   store::Imported rows{};
-  std::size_t files = 0;     // that jobs name
-  std::size_t missing = 0;   // of those, not in the files' folder yet
-  bool from_backup = false;  // and not from a folder that a coordinator had
+  std::size_t files = 0;               // that jobs name
+  std::size_t missing = 0;             // of those, not in the files' folder yet
+  bool from_backup = false;            // and not from a folder that a coordinator had
+  std::vector<std::string> to_copy{};  // names in `from` that are not in the files' folder
 };
 
 // All records, or none. What is wrong with the store is found before anything is written, and what

@@ -88,25 +88,8 @@ absl::StatusOr<std::unique_ptr<access::Gate>> OpenGate(const ServerOptions& opti
   if (options.security.tls_dir.empty()) return nullptr;
   return access::Gate::Open({.tls_dir = options.security.tls_dir,
                              .policy_file = options.policy_file,
+                             .shared_folder = options.store.empty() ? "" : options.files_folder(),
                              .look = options.look_at_rules});
-}
-
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> CredentialsOf(
-    const ServerOptions& options) {
-  if (options.security.tls_dir.empty()) return grpc::InsecureServerCredentials();
-  return identity::MakeServerCredentials(options.security.tls_dir,
-                                         options.authority_folder.empty()
-                                             ? identity::Strangers::kMayNot
-                                             : identity::Strangers::kMayConnect);
-}
-
-// Null: it gives no certificates.
-absl::StatusOr<std::unique_ptr<access::Enrolment>> OpenEnrolment(const ServerOptions& options) {
-  if (options.authority_folder.empty()) return nullptr;
-  return access::Enrolment::Open({.authority_folder = options.authority_folder,
-                                  .tls_dir = options.security.tls_dir,
-                                  .tokens_file = options.state_dir + "/tokens",
-                                  .life = options.certificate_life / Seconds(1)});
 }
 
 // Whatever is wrong with a file that an option names, it is the option that is to be changed.

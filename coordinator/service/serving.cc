@@ -53,6 +53,25 @@ Connections::Limits LimitsOf(const ServerOptions& options) {
   return {.of_host = options.bounds.connections_per_host, .all = OpenFilesShare()};
 }
 
+// The tokens are with the other files that coordinators of one store share: what one made is good
+// at the next that leads.
+absl::StatusOr<std::unique_ptr<access::Enrolment>> OpenEnrolment(const ServerOptions& options) {
+  if (options.authority_folder.empty()) return nullptr;
+  return access::Enrolment::Open({.authority_folder = options.authority_folder,
+                                  .tls_dir = options.security.tls_dir,
+                                  .tokens_file = options.files_folder() + "/tokens",
+                                  .life = options.certificate_life / Seconds(1)});
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> CredentialsOf(
+    const ServerOptions& options) {
+  if (options.security.tls_dir.empty()) return grpc::InsecureServerCredentials();
+  return identity::MakeServerCredentials(options.security.tls_dir,
+                                         options.authority_folder.empty()
+                                             ? identity::Strangers::kMayNot
+                                             : identity::Strangers::kMayConnect);
+}
+
 void SetServing(grpc::Server& server, bool serving) {
   for (const char* service : kServices) {
     server.GetHealthCheckService()->SetServingStatus(service, serving);

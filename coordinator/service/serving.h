@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "coordinator/access/enrolment.h"
 #include "coordinator/service/connections.h"
 #include "coordinator/service/server.h"
 #include "runtime/control_thread.h"
@@ -30,6 +31,13 @@ void SetLimits(grpc::ServerBuilder& builder, std::uint64_t bytes);
 
 // How many connections there may be.
 Connections::Limits LimitsOf(const ServerOptions& options);
+
+// Null: it gives no certificates. Errors: as Enrolment::Open.
+absl::StatusOr<std::unique_ptr<access::Enrolment>> OpenEnrolment(const ServerOptions& options);
+
+// Of --tls-dir, or plain. Errors: as identity::MakeServerCredentials.
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> CredentialsOf(
+    const ServerOptions& options);
 
 // What grpc.health.v1 says of all of the coordinator's services.
 void SetServing(grpc::Server& server, bool serving);

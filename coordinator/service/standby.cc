@@ -11,7 +11,6 @@
 
 #include "coordinator/service/intake.h"
 #include "coordinator/service/serving.h"
-#include "identity/credentials.h"
 #include "runtime/control_thread.h"
 #include "runtime/listener.h"
 #include "runtime/process.h"
@@ -54,9 +53,13 @@ class Refusing final : public grpc::CallbackGenericService {
 
 class StandbyImpl final : public Standby {
  public:
-  StandbyImpl(runtime::LockFile lock, std::shared_ptr<grpc::ServerCredentials> credentials,
+  StandbyImpl(runtime::LockFile lock, std::unique_ptr<access::Enrolment> enrolment,
+              std::shared_ptr<grpc::ServerCredentials> credentials,
               const Connections::Limits& limits)
-      : lock_(std::move(lock)), credentials_(std::move(credentials)), intake_(limits, nullptr) {}
+      : lock_(std::move(lock)),
+        enrolment_(std::move(enrolment)),
+        credentials_(std::move(credentials)),
+        intake_(limits, nullptr) {}
 
   ~StandbyImpl() override {
     if (listener_ != nullptr) door_.RunAndWait([this] { listener_->Stop(); });
@@ -74,6 +77,7 @@ class StandbyImpl final : public Standby {
 
  private:
   const runtime::LockFile lock_;
+  const std::unique_ptr<access::Enrolment> enrolment_;  // keeps the own certificate; null: nobody
   const std::shared_ptr<grpc::ServerCredentials> credentials_;
   runtime::ControlThread door_;
   Refusing refusing_;
@@ -106,18 +110,19 @@ absl::Status StandbyImpl::Serve(const ServerOptions& options) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Standby>> Standby::Open(const ServerOptions& options) {
-  std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
-  if (!options.security.tls_dir.empty()) {
-    auto made = identity::MakeServerCredentials(options.security.tls_dir);
-    if (!made.ok()) return absl::InvalidArgumentError(std::string(made.status().message()));
-    credentials = *std::move(made);
-  }
   absl::Status status = runtime::MakeWritableFolder(options.state_dir);
   if (!status.ok()) return status;
   absl::StatusOr<runtime::LockFile> lock = runtime::LockFile::Acquire(options.state_dir + "/lock");
   if (!lock.ok()) return lock.status();
-  auto standby =
-      std::make_unique<StandbyImpl>(*std::move(lock), std::move(credentials), LimitsOf(options));
+  // As a Server does: first what may make the certificate that the credentials are read of.
+  auto enrolment = OpenEnrolment(options);
+  if (!enrolment.ok()) return absl::InvalidArgumentError(std::string(enrolment.status().message()));
+  auto credentials = CredentialsOf(options);
+  if (!credentials.ok()) {
+    return absl::InvalidArgumentError(std::string(credentials.status().message()));
+  }
+  auto standby = std::make_unique<StandbyImpl>(*std::move(lock), *std::move(enrolment),
+                                               *std::move(credentials), LimitsOf(options));
   status = standby->Serve(options);
   if (!status.ok()) return status;
   return standby;

@@ -12,8 +12,8 @@
 namespace tactus::service {
 
 // Answers every call with Unavailable and the reason NOT_LEADING, and health checks with
-// NOT_SERVING, until it is destroyed. Bounds connections and memory, and holds the state folder
-// meanwhile, as a Server does.
+// NOT_SERVING, until it is destroyed. Bounds connections and memory, holds the state folder and,
+// where it has an authority, makes and renews its certificate meanwhile, as a Server does.
 class Standby {
  public:
   // Errors: as Server::Open has them of the folder, the address and TLS.

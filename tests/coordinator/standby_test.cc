@@ -10,7 +10,10 @@
 #include <vector>
 
 #include "coordinator/service/server.h"
+#include "identity/authority.h"
+#include "identity/credentials.h"
 #include "identity/dial.h"
+#include "runtime/now.h"
 #include "runtime/status.h"
 #include "tactus/v1/jobs.grpc.pb.h"
 #include "tests/coordinator/silent_connection.h"
@@ -103,6 +106,21 @@ TEST_F(StandbyTest, CallsOfWhoKnowsSeveralGoToTheOneThatServes) {
   const auto successor = Server::Open(Options("a", first));
   ASSERT_TRUE(successor.ok()) << successor.status();
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(List(*jobs, true).ok());
+}
+
+TEST_F(StandbyTest, OneWithAnAuthorityMakesItsCertificateBeforeItLeads) {
+  ASSERT_TRUE(
+      identity::InitAuthority(folder_.File("ca"), "tactus", runtime::WallSeconds(), 10).ok());
+  ServerOptions options = Options("a");
+  options.authority_folder = folder_.File("ca");
+  options.security.tls_dir = folder_.File("tls");
+
+  const auto standby = Standby::Open(options);
+
+  ASSERT_TRUE(standby.ok()) << standby.status();
+  const auto own = identity::CheckTlsFolder(folder_.File("tls"));
+  ASSERT_TRUE(own.ok()) << own.status();
+  EXPECT_EQ(own->holder.kind, identity::Kind::kCoordinator);
 }
 
 }  // namespace

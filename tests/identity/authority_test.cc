@@ -4,15 +4,20 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
+#include <vector>
 
 #include "identity/certificate.h"
 #include "identity/credentials.h"
 #include "identity/revocations.h"
+#include "identity/secret_file.h"
 #include "runtime/now.h"
 #include "tests/support/temporary_folder.h"
 
@@ -207,6 +212,59 @@ TEST_F(AuthorityFilesTest, WhoIsRevokedIsOnTheListOnceAndByWhateverName) {
   EXPECT_TRUE(has(Kind::kUser, "bob", "0f"));
   EXPECT_FALSE(has(Kind::kNode, "alice", "1"));
   EXPECT_FALSE(has(Kind::kUser, "alice2", "0f0"));
+}
+
+TEST_F(AuthorityFilesTest, OfRevocationsAtOnceNoneIsLost) {
+  const std::string path = folder_.path() + "/revoked";
+  constexpr int kEach = 25;
+  std::vector<std::thread> revoking;
+  std::atomic<int> failed = 0;
+  for (int who = 0; who < 4; ++who) {
+    revoking.emplace_back([&, who] {
+      for (int i = 0; i < kEach; ++i) {
+        const std::string name = "user/u" + std::to_string(who) + "-" + std::to_string(i);
+        if (!Revoke(path, name).ok()) ++failed;
+      }
+    });
+  }
+  for (std::thread& one : revoking) one.join();
+
+  EXPECT_EQ(failed, 0);
+  EXPECT_EQ(Revocations::Parse(Content(path))->size(), 4u * kEach);
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+    EXPECT_FALSE(entry.path().filename().string().starts_with("revoked.")) << entry.path();
+  }
+}
+
+// As an administrator's command does beside a coordinator with a user of its own.
+TEST_F(AuthorityFilesTest, WhatIsReplacedStaysItsOwnersAndIsReadByWhoReadIt) {
+  const std::string path = folder_.path() + "/revoked";
+  ASSERT_TRUE(Revoke(path, "user/alice").ok());
+  std::filesystem::permissions(path, std::filesystem::perms(0640));
+  ASSERT_TRUE(Revoke(path, "user/bob").ok());
+  EXPECT_EQ(ModeOf(path), 0640u);
+
+  std::filesystem::permissions(path, std::filesystem::perms(0644));
+  ASSERT_TRUE(ReplaceFile(path, "a key", 0600).ok());
+  EXPECT_EQ(ModeOf(path), 0640u);  // what is nobody else's is not made so by the file of before
+
+  if (::geteuid() != 0) GTEST_SKIP() << "only root gives files to others";
+  constexpr uid_t kUser = 54321;
+  constexpr gid_t kGroup = 54322;
+  const auto owned = [](const std::string& file) {
+    struct stat found {};
+    EXPECT_EQ(::stat(file.c_str(), &found), 0) << file;
+    return found.st_uid == kUser && found.st_gid == kGroup;
+  };
+  ASSERT_EQ(::chown(path.c_str(), kUser, kGroup), 0);
+  ASSERT_TRUE(ReplaceFile(path, "", 0644).ok());
+  EXPECT_TRUE(owned(path));
+  const std::string theirs = folder_.path() + "/theirs";
+  ASSERT_TRUE(MakePrivateFolder(theirs).ok());
+  ASSERT_EQ(::chown(theirs.c_str(), kUser, kGroup), 0);
+  ASSERT_TRUE(Revoke(theirs + "/revoked", "user/alice").ok());
+  EXPECT_TRUE(owned(theirs + "/revoked"));
+  EXPECT_EQ(ModeOf(theirs + "/revoked"), 0644u);
 }
 
 TEST_F(AuthorityFilesTest, WhatWasSignedIsWorthNothingFromTheEarliestTimeOn) {

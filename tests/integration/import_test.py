@@ -64,6 +64,8 @@ class ImportTest(OneCoordinator):
         code, said = self.take_over("--files-dir", self.folder.path / "shared")
         self.assertEqual(code, 0, said)
         self.assertRegex(said, rf"(\d+) of \1 files that jobs name are not in {self.folder.path}/shared yet: copy blobs/ and jobs/")
+        for name in ("blobs", "jobs", "mesh-key"):
+            self.assertIn(f"copy {self.state}/{name} to {self.folder.path}/shared\n", said)
         self.assertTrue((self.state / "coordinator.db").exists())
         self.assertFalse((self.state / "copy.tmp").exists())
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -70,6 +71,52 @@ TEST_F(LinkProbeTest, AStrangerIsSentAwayAndTheOtherIsStillHeard) {
 
   EXPECT_TRUE(absl::IsPermissionDenied(stranger)) << stranger;
   EXPECT_TRUE(MeasureLink(listener_->endpoint(), kSecret, bounds_, stop_).ok());
+}
+
+TEST_F(LinkProbeTest, WhoSaysNothingKeepsNobodyWaiting) {
+  collective::Endpoint to;
+  ASSERT_TRUE(collective::DecodeEndpoint(listener_->endpoint(), to));
+  std::vector<Descriptor> silent;
+  std::string why;
+  for (int i = 0; i < 20; ++i) {
+    silent.push_back(collective::ConnectTo(to, collective::DeadlineAfter(Seconds(2)), why));
+    ASSERT_TRUE(silent.back().open()) << why;
+  }
+
+  const auto figures = MeasureLink(listener_->endpoint(), kSecret, bounds_, stop_);
+
+  EXPECT_TRUE(figures.ok()) << figures.status();
+}
+
+// Any server: what is sent to it is that the dialler has the secret, and nothing more.
+TEST(LinkProbesTest, NothingIsSentToOneThatDoesNotKnowTheSecret) {
+  collective::Endpoint endpoint;
+  std::string why;
+  const Descriptor listener = collective::Listen("127.0.0.1", endpoint, why);
+  ASSERT_TRUE(listener.open()) << why;
+  const std::atomic<bool> stop = false;
+  absl::Status measured;
+  std::thread dials([&] {
+    measured = MeasureLink(collective::EncodeEndpoint(endpoint), kSecret, Small(), stop).status();
+  });
+  Descriptor connection;
+  while (!connection.open()) connection = collective::Accept(listener, why);
+  // What it says is sent back, with more than any answer has, until it says no more.
+  std::size_t came = 0;
+  std::vector<std::byte> some(1 << 16);
+  const std::vector<std::byte> echo(4096);
+  while (true) {
+    const collective::Moved moved = collective::ReadSome(connection, some, {});
+    if (moved.flow == collective::Flow::kClosed || moved.flow == collective::Flow::kBroken) break;
+    if (moved.flow == collective::Flow::kMoved && came == 0) {
+      collective::WriteSome(connection, std::span(some).first(moved.bytes), echo);
+    }
+    came += moved.bytes;
+  }
+  dials.join();
+
+  EXPECT_TRUE(absl::IsPermissionDenied(measured)) << measured;
+  EXPECT_EQ(came, 32u);
 }
 
 TEST_F(LinkProbeTest, AnAgentThatEndsWaitsForNobody) {

@@ -1,11 +1,17 @@
 #include "agent/daemon/worker_box.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 
+#include <cerrno>
 #include <filesystem>
+#include <fstream>
 
+#include "agent/box/landlock.h"
 #include "agent/daemon/box_flags.h"
+#include "tests/agent/box/in_child.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tactus::agent {
@@ -33,6 +39,39 @@ TEST(WorkerBoxTest, APrivatePlaceIsHiddenWhereItIsWhateverItWasCalled) {
   ASSERT_TRUE(box.ok()) << box.status();
   EXPECT_THAT((*box)->PlaceOf("job").private_places,
               testing::IsSupersetOf({real + "/keys", real + "/linked", real + "/state"}));
+}
+
+// Keys may come after the agent: somebody logs in, a secret is mounted.
+TEST(WorkerBoxTest, APrivatePlaceThatIsMadeLaterIsNotReadByAWorker) {
+  if (box::LandlockAbi() < 1) GTEST_SKIP() << "this kernel has no Landlock";
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder.File("state"));
+  std::filesystem::create_directories(folder.File("data"));
+  std::filesystem::create_directories(folder.File("home"));
+  absl::StatusOr<box::BoxOptions> options =
+      ResolveBox({.private_places = {folder.File("secret")}}, {.home = folder.File("home")});
+  ASSERT_TRUE(options.ok()) << options.status();
+  options->state_folder = folder.File("state");
+  const auto box = box::Box::Open(*options);
+  ASSERT_TRUE(box.ok()) << box.status();
+
+  std::filesystem::create_directories(folder.File("secret"));
+  std::filesystem::create_directories(folder.File("home/.aws"));
+  for (const char* name : {"secret/key", "home/.aws/key", "data/text"}) {
+    std::ofstream(folder.File(name)) << name;
+  }
+  const auto held = (*box)->Confine({.name = "1"});
+  ASSERT_TRUE(held.ok()) << held.status();
+  const auto error = [&](const std::string& name) {
+    return box::InChild([&] {
+      if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return 125;
+      if (box::RestrictSelf(held->confinement.rules->descriptor()) != 0) return 125;
+      return ::open(folder.File(name).c_str(), O_RDONLY) < 0 ? errno : 0;
+    });
+  };
+  EXPECT_EQ(error("data/text"), 0);
+  EXPECT_EQ(error("secret/key"), EACCES);
+  EXPECT_EQ(error("home/.aws/key"), EACCES);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/status.h"
+
 namespace tactus::client {
 namespace {
 
@@ -52,7 +54,10 @@ TEST(DoctorLinksTest, LinksThatAreWellAreOneLine) {
 TEST(DoctorLinksTest, WhatIsWrongWithOneIsALineWithWhatToDo) {
   LinkFound closed = Found("d", "a", 0);
   closed.found->set_error("nodes/d: nobody listens");
-  LinkFound busy = {.from = "e", .to = "a", .found = absl::FailedPreconditionError("job x trains")};
+  LinkFound busy = {.from = "e",
+                    .to = "a",
+                    .found = runtime::WithReason(absl::FailedPreconditionError("job x trains"),
+                                                 {.reason = "NODE_HAS_WORKERS"})};
   const std::vector<Finding> findings =
       JudgeLinks({Found("a", "b", 1e9), Found("b", "c", 1e8), Found("c", "d", 1e9), closed, busy});
 
@@ -65,6 +70,32 @@ TEST(DoctorLinksTest, WhatIsWrongWithOneIsALineWithWhatToDo) {
   EXPECT_THAT(findings[2].advice, HasSubstr("open the ports between the nodes"));
   EXPECT_EQ(findings[3].found, "not measured: job x trains");
   EXPECT_THAT(findings[3].advice, HasSubstr("--while-training"));
+}
+
+TEST(DoctorLinksTest, OnlyOfABusyNodeIsItSaidThatTrainingMayGoOn) {
+  const LinkFound gone = {
+      .from = "a", .to = "b", .found = absl::FailedPreconditionError("nodes/a: has no agent")};
+  EXPECT_EQ(JudgeLinks({gone})[0].advice, "");
+}
+
+TEST(DoctorLinksTest, WhoMayNotMeasureIsToldSoAndNothingElseIs) {
+  const auto status = [](const absl::Status& said) {
+    return RefusalOf({.from = "a", .to = "b", .found = said});
+  };
+  EXPECT_TRUE(absl::IsPermissionDenied(status(absl::PermissionDeniedError("for admins"))));
+  EXPECT_TRUE(absl::IsUnauthenticated(status(absl::UnauthenticatedError("expired"))));
+  EXPECT_TRUE(status(absl::UnavailableError("gone")).ok());
+  EXPECT_TRUE(RefusalOf(Found("a", "b", 1e9)).ok());
+}
+
+TEST(DoctorLinksTest, NodesBeyondTheMostAreCounted) {
+  std::vector<std::string> many;
+  for (std::size_t i = 0; i < kLinkNodesMax + 3; ++i) many.push_back("n" + std::to_string(i));
+  EXPECT_EQ(NodesLeftOut(Fleet(many)), 3u);
+  EXPECT_EQ(NodesLeftOut(Fleet({"a", "b"})), 0u);
+
+  EXPECT_THAT(FormatFindings(JudgeLinks({Found("a", "b", 1e9)}, 3)),
+              HasSubstr("3 nodes left out, as 64 are looked at"));
 }
 
 TEST(DoctorLinksTest, ASlowLinkAndAFarOneAreTold) {

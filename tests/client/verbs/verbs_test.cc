@@ -405,6 +405,13 @@ TEST_F(VerbsTest, TheDoctorLooksAtThisMachineAndAtTheNodes) {
   EXPECT_THAT(gone.out, HasSubstr("bad   coordinator"));
 }
 
+TEST_F(VerbsTest, NobodyIsRevokedInAFolderThatIsNoCoordinators) {
+  const Answered wrong = Tactus({"admin", "revoke", "--user", "alice", "--in", folder_.path()});
+  EXPECT_EQ(wrong.code, ExitCode::kUsage);
+  EXPECT_THAT(wrong.err, HasSubstr("has no coordinator's cert.pem; allowed is the --tls-dir"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/revoked"));
+}
+
 TEST_F(VerbsTest, NodesAreForgotten) {
   EXPECT_THAT(Asked({"delete", "node", "n0", "n1", "--yes"}),
               ElementsAre(R"(DeleteNode name: "n0")", R"(DeleteNode name: "n1")"));

@@ -8,6 +8,7 @@
 #include "identity/authority.h"
 #include "identity/credentials.h"
 #include "identity/revocations.h"
+#include "identity/secret_file.h"
 #include "runtime/now.h"
 #include "runtime/status.h"
 #include "tests/support/temporary_folder.h"
@@ -56,6 +57,30 @@ TEST_F(GateTest, WhoIsLateIsToldSoUnlessItIsLetInNoMore) {
   const std::string revoked = folder_.File("coordinator") + "/" + identity::kRevokedFile;
   ASSERT_TRUE(identity::Revoke(revoked, "node/a").ok());
   EXPECT_EQ(ReasonForLate(), "NOT_IDENTIFIED");
+}
+
+// So that a takeover lets nobody in again.
+TEST_F(GateTest, WhoIsRevokedInTheSharedFolderIsLetInByNoCoordinatorOfIt) {
+  Issue("alice", {.kind = identity::Kind::kUser, .name = "admin", .now = runtime::WallSeconds()});
+  const std::string alice = ReadAll(folder_.File("alice") + "/cert.pem");
+  ASSERT_TRUE(identity::MakePrivateFolder(folder_.File("shared")).ok());
+  const auto reason = [&](const std::string& shared) {
+    const auto gate = Gate::Open({.tls_dir = folder_.File("coordinator"), .shared_folder = shared});
+    EXPECT_TRUE(gate.ok()) << gate.status();
+    return runtime::ReasonOf((*gate)->Identify(alice).status()).reason;
+  };
+  EXPECT_EQ(reason(folder_.File("shared")), "");
+
+  ASSERT_TRUE(identity::Revoke(folder_.File("shared") + "/revoked", "user/admin").ok());
+  EXPECT_EQ(reason(folder_.File("shared")), "NOT_IDENTIFIED");
+  EXPECT_EQ(reason(""), "");
+
+  std::ofstream(folder_.File("shared") + "/revoked") << "alice\n";
+  const absl::Status wrong =
+      Gate::Open({.tls_dir = folder_.File("coordinator"), .shared_folder = folder_.File("shared")})
+          .status();
+  EXPECT_TRUE(absl::IsInvalidArgument(wrong)) << wrong;
+  EXPECT_EQ(wrong.message().find(folder_.File("shared") + "/revoked: line 1"), 0u) << wrong;
 }
 
 }  // namespace
