@@ -1,5 +1,5 @@
-// What each member of a round engine's group has of its own and what of it comes to rank 0, where it
-// is saved: residuals, and parts of an optimizer's state that is cut up.
+// What each member of a round engine's group has of its own, and what of it comes to rank 0, where
+// it is saved: residuals, and parts of an optimizer's state that is cut up.
 
 #include <algorithm>
 #include <utility>
