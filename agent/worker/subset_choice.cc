@@ -81,7 +81,7 @@ absl::StatusOr<life::SubsetChoice> ChooseCraig(Trainee& trainee, collective::Tra
                 options);
   if (!own.ok()) return own.status();
   const Instant known = Now();
-  subset::Selected selected = subset::SelectCraig(*own, selection, transport);
+  subset::Selected selected = subset::SelectCraig(*own, selection, transport, options.beside);
   const Instant end = Now();
   if (!selected.lost.empty()) return absl::UnavailableError(selected.lost);
   if (!selected.wrong.empty()) {
