@@ -171,7 +171,10 @@ class Selection {
     const bool shares = all > piece_max_ && pieces.size() <= one.quota;
     std::vector<std::uint64_t> quotas = shares ? Quotas(pieces, one.quota) : pieces;
     if (!shares) {
-      for (std::uint64_t& quota : quotas) quota = std::min(quota, one.quota);
+      // More pieces than the class is to have: so few of each that one member can pick among them.
+      const std::uint64_t most =
+          all > piece_max_ ? std::max<std::uint64_t>(1, piece_max_ / pieces.size()) : one.quota;
+      for (std::uint64_t& quota : quotas) quota = std::min({quota, one.quota, most});
     }
     one.picked = std::accumulate(quotas.begin(), quotas.end(), std::uint64_t{0});
     one.again = one.picked > one.quota;
