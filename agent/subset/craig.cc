@@ -84,7 +84,11 @@ class Selection {
   // Whether to compute on.
   bool GoOn() {
     if (beside_) beside_();
-    return true;
+    // Not at the end, which may be far: the others await this member's word of it.
+    const std::vector<int> gone = transport_.failed();
+    if (gone.empty()) return true;
+    selected_.lost = "rank " + std::to_string(gone.front()) + ": closed the connection";
+    return false;
   }
 
   bool Wrong(std::string reason) {
