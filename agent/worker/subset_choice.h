@@ -24,8 +24,8 @@ struct ChoiceOptions {
   std::function<void()> beside{};       // called now and then
 };
 
-// What samples are told apart by takes no more of a member's memory, nor numbers of one sample; else
-// the choice is InvalidArgument.
+// What samples are told apart by takes no more of a member's memory, nor numbers of one sample;
+// else the choice is InvalidArgument.
 inline constexpr std::size_t kProxyBytesMax = std::size_t{8} << 30;
 inline constexpr std::size_t kProxyWidthMax = 65536;
 
