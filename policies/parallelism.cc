@@ -290,7 +290,7 @@ std::vector<MeshShape> ShapesFor(const MeshAsk& ask, std::size_t devices) {
   std::vector<MeshShape> shapes;
   const auto add = [&](MeshKind kind, std::uint32_t count) {
     if (count > devices || (!ask.any_kind && kind != ask.kind)) return;
-    if (ask.mesh_devices > 0 && count != ask.mesh_devices && kind != MeshKind::kNone) return;
+    if (ask.mesh_devices > 0 && count != ask.mesh_devices) return;
     shapes.push_back({.kind = kind, .devices = count});
   };
   add(MeshKind::kNone, 1);

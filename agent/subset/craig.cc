@@ -54,10 +54,13 @@ struct Pick {
 
 class Selection {
  public:
-  Selection(const Proxies& own, const SelectionOptions& options, collective::Transport& transport)
+  Selection(const Proxies& own, const SelectionOptions& options, collective::Transport& transport,
+            const std::function<void()>& beside)
       : own_(own),
         options_(options),
         transport_(transport),
+        beside_(beside),
+        piece_max_(PieceMaxOf(own.width)),
         member_(static_cast<std::size_t>(transport.rank())),
         members_(static_cast<std::size_t>(transport.size())),
         of_class_(own.class_count) {
@@ -77,6 +80,16 @@ class Selection {
     return false;
   }
   bool Sum(std::span<float> values) { return Wait(transport_.StartAllReduceSum(values)->Wait()); }
+
+  // Whether to compute on.
+  bool GoOn() {
+    if (beside_) beside_();
+    // Not at the end, which may be far: the others await this member's word of it.
+    const std::vector<int> gone = transport_.failed();
+    if (gone.empty()) return true;
+    selected_.lost = "rank " + std::to_string(gone.front()) + ": closed the connection";
+    return false;
+  }
 
   bool Wrong(std::string reason) {
     selected_.wrong = std::move(reason);
@@ -149,26 +162,29 @@ class Selection {
 
   // Each piece picks as many as the class is to have, and one member among those; but where that
   // would be too many for one, each piece picks its share, and that is it.
-  static void PlanPicks(Class& one) {
+  void PlanPicks(Class& one) const {
     std::vector<std::uint64_t> pieces;
     std::uint64_t all = 0;
     for (const std::uint64_t size : one.sizes) {
-      const std::uint64_t count = (size + kPieceMax - 1) / kPieceMax;
+      const std::uint64_t count = (size + piece_max_ - 1) / piece_max_;
       for (std::uint64_t piece = 0; piece < count; ++piece) {
         pieces.push_back(SizeOfPiece(size, piece, count));
         all += std::min(one.quota, pieces.back());
       }
     }
-    const bool shares = all > kPieceMax && pieces.size() <= one.quota;
+    const bool shares = all > piece_max_ && pieces.size() <= one.quota;
     std::vector<std::uint64_t> quotas = shares ? Quotas(pieces, one.quota) : pieces;
     if (!shares) {
-      for (std::uint64_t& quota : quotas) quota = std::min(quota, one.quota);
+      // More pieces than the class is to have: so few of each that one member can pick among them.
+      const std::uint64_t most =
+          all > piece_max_ ? std::max<std::uint64_t>(1, piece_max_ / pieces.size()) : one.quota;
+      for (std::uint64_t& quota : quotas) quota = std::min({quota, one.quota, most});
     }
     one.picked = std::accumulate(quotas.begin(), quotas.end(), std::uint64_t{0});
     one.again = one.picked > one.quota;
     auto next = quotas.begin();
     for (const std::uint64_t size : one.sizes) {
-      const auto count = static_cast<std::ptrdiff_t>((size + kPieceMax - 1) / kPieceMax);
+      const auto count = static_cast<std::ptrdiff_t>((size + piece_max_ - 1) / piece_max_);
       one.picks.emplace_back(next, next + count);
       next += count;
     }
@@ -195,28 +211,31 @@ class Selection {
         for (std::size_t i = piece; i < of_class_[c].size(); i += quotas.size()) {
           of_piece.push_back(of_class_[c][i]);
         }
-        PickIn(c, of_piece, quotas[piece]);
+        if (!PickIn(c, of_piece, quotas[piece])) return false;
       }
     }
     return true;
   }
 
-  void PickIn(std::size_t c, const std::vector<std::size_t>& of_piece, std::uint64_t budget) {
+  bool PickIn(std::size_t c, const std::vector<std::size_t>& of_piece, std::uint64_t budget) {
     if (budget == of_piece.size()) {
       for (const std::size_t i : of_piece) own_picks_.push_back(PickOf(c, i, 1));
-      return;
+      return true;
     }
     std::vector<float> values;
     for (const std::size_t i : of_piece) Append(values, ProxyOf(i));
     const Points points{.values = values, .width = own_.width};
-    const Picked picked = PickGreedily(
-        points, {.budget = static_cast<std::size_t>(budget),
-                 .seed = SeedOf(c),
-                 .sample = SampleFor(points.size(), static_cast<std::size_t>(budget))});
+    const Picked picked =
+        PickGreedily(points, {.budget = static_cast<std::size_t>(budget),
+                              .seed = SeedOf(c),
+                              .sample = SampleFor(points.size(), static_cast<std::size_t>(budget)),
+                              .go_on = [this] { return GoOn(); }});
+    if (picked.points.empty()) return false;
     for (std::size_t k = 0; k < picked.points.size(); ++k) {
       own_picks_.push_back(PickOf(c, of_piece[picked.points[k]], picked.weights[k]));
     }
     if (!classes_[c].again) own_error_ += picked.error;
+    return true;
   }
 
   std::span<const float> ProxyOf(std::size_t i) const {
@@ -296,7 +315,9 @@ class Selection {
                                          {.budget = quota,
                                           .weights = weights,
                                           .seed = SeedOf(c),
-                                          .sample = SampleFor(weights.size(), quota)});
+                                          .sample = SampleFor(weights.size(), quota),
+                                          .go_on = [this] { return GoOn(); }});
+      if (picked.points.empty()) return false;
       for (std::size_t k = 0; k < picked.points.size(); ++k) {
         places[begin + picked.points[k]] = static_cast<float>(k + 1);
       }
@@ -324,7 +345,7 @@ class Selection {
       if (!classes_[c].again) continue;
       const std::size_t begin = counts.size();
       counts.resize(begin + picks_[c].size());
-      AssignClass(c, std::span(counts).subspan(begin), error);
+      if (!AssignClass(c, std::span(counts).subspan(begin), error)) return false;
     }
     counts.push_back(static_cast<float>(error));
     if (!Sum(counts)) return false;
@@ -337,8 +358,9 @@ class Selection {
     return true;
   }
 
-  void AssignClass(std::size_t c, std::span<float> counts, double& error) const {
+  bool AssignClass(std::size_t c, std::span<float> counts, double& error) {
     const std::vector<Pick>& picks = picks_[c];
+    std::size_t products = 0;  // since it was asked
     for (const std::size_t i : of_class_[c]) {
       std::size_t owner = 0;
       float nearest = 0;
@@ -353,7 +375,12 @@ class Selection {
       }
       counts[owner] += 1;
       error += nearest;
+      products += picks.size() * own_.width;
+      if (products < kProductsBetween) continue;
+      products = 0;
+      if (!GoOn()) return false;
     }
+    return true;
   }
 
   void Make() {
@@ -385,6 +412,8 @@ class Selection {
   const Proxies& own_;
   const SelectionOptions& options_;
   collective::Transport& transport_;
+  const std::function<void()>& beside_;
+  const std::size_t piece_max_;
   const std::size_t member_;
   const std::size_t members_;
   std::vector<std::vector<std::size_t>> of_class_;  // of this member's samples, by class
@@ -423,6 +452,15 @@ std::string SharesText(const SelectionFacts& facts) {
 
 }  // namespace
 
+std::size_t PieceMaxOf(std::size_t width) {
+  std::size_t samples = kPieceMax;
+  while (samples > 256 &&
+         samples * samples > (std::size_t{1} << 32) / std::max<std::size_t>(1, width)) {
+    samples /= 2;
+  }
+  return samples;
+}
+
 std::vector<std::uint64_t> PartOf(const SelectionOptions& options, std::size_t member,
                                   std::size_t members) {
   std::vector<std::uint64_t> shares(options.shares.begin(), options.shares.end());
@@ -446,8 +484,8 @@ std::vector<std::uint64_t> PartOf(const SelectionOptions& options, std::size_t m
 }
 
 Selected SelectCraig(const Proxies& own, const SelectionOptions& options,
-                     collective::Transport& transport) {
-  return Selection(own, options, transport).Run();
+                     collective::Transport& transport, const std::function<void()>& beside) {
+  return Selection(own, options, transport, beside).Run();
 }
 
 std::string Describe(const SelectionFacts& facts) {

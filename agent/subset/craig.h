@@ -6,7 +6,7 @@
 // those that stand for the rest (facility_location.h); all picks come together, and where they are
 // more than the class is to have, one member picks among them, by how many each stands for. In the
 // end every sample, not only the picked ones, counts for the nearest: the weights of a class sum up
-// to its samples. A class of more than kPieceMax samples of a member is cut into pieces.
+// to its samples. A class of more than PieceMaxOf samples of a member is cut into pieces.
 //
 // Source: spec of the subset, steps 4 to 10: [craig] and GreeDi.
 
@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,9 @@ namespace tactus::subset {
 // Pieces, and what one member picks among at once, have so many samples at most: the time of a pick
 // grows with their square.
 inline constexpr std::size_t kPieceMax = 16384;
+// The same of proxies of this width: fewer of wide ones, so that the time stays about that of the
+// largest at width 16. In [256, kPieceMax] for widths up to 65536. A power of two.
+std::size_t PieceMaxOf(std::size_t width);
 // Above so many a pick is the best of a sample, not of all.
 inline constexpr std::size_t kExactMax = 8192;
 
@@ -75,9 +79,10 @@ struct Selected {
   std::string wrong{};  // there is no such subset: why, for a person
 };
 
-// All members call it in the same place of their collectives; it waits.
+// All members call it in the same place of their collectives; it waits. beside, where there is one,
+// is called now and then while it computes, some hundredths of a second apart.
 Selected SelectCraig(const Proxies& own, const SelectionOptions& options,
-                     collective::Transport& transport);
+                     collective::Transport& transport, const std::function<void()>& beside = {});
 
 // "15000 of 50000 samples, 30 % of each of 10 classes, in 2.1 s".
 std::string Describe(const SelectionFacts& facts);

@@ -16,11 +16,32 @@ namespace {
 
 constexpr std::size_t kLanes = 8;
 
+// Asks now and then, by what was computed, whether to go on.
+class Work {
+ public:
+  explicit Work(const std::function<bool()>& go_on) : go_on_(go_on) {}
+
+  bool goes_on() const { return goes_on_; }
+  // Whether to go on, now that so much more is to be computed.
+  bool Add(std::size_t products) {
+    since_ += products;
+    if (!goes_on_ || since_ < kProductsBetween) return goes_on_;
+    since_ = 0;
+    goes_on_ = !go_on_ || go_on_();
+    return goes_on_;
+  }
+
+ private:
+  const std::function<bool()>& go_on_;
+  std::size_t since_ = 0;
+  bool goes_on_ = true;
+};
+
 // Distances from one point to all: rows are computed by columns, which lie together, so that a
 // compiler has many points in a register.
 class Distances {
  public:
-  explicit Distances(const Points& points)
+  Distances(const Points& points, Work& work)
       : points_(points), columns_(points.values.size()), row_(points.size()) {
     const std::size_t n = points.size();
     for (std::size_t i = 0; i < n; ++i) {
@@ -30,8 +51,13 @@ class Distances {
     }
     if (n > kCachedPoints) return;
     all_.resize(n * n);
-    for (std::size_t i = 0; i < n; ++i) Compute(i, std::span(all_).subspan(i * n, n));
+    for (std::size_t i = 0; i < n && work.Add(points.values.size()); ++i) {
+      Compute(i, std::span(all_).subspan(i * n, n));
+    }
   }
+
+  // Products that a row takes.
+  std::size_t cost() const { return all_.empty() ? points_.values.size() : points_.size(); }
 
   // Valid until the next call.
   std::span<const float> From(std::size_t point) {
@@ -66,16 +92,22 @@ class Distances {
 class Greedy {
  public:
   Greedy(const Points& points, const GreedyOptions& options)
-      : distances_(points), options_(options), nearest_(points.size()), owner_(points.size()) {
+      : work_(options.go_on),
+        distances_(points, work_),
+        options_(options),
+        nearest_(points.size()),
+        owner_(points.size()) {
     TACTUS_CHECK(options.budget >= 1 && options.budget <= points.size());
     TACTUS_CHECK(options.weights.empty() || options.weights.size() == points.size());
     weights_.assign(points.size(), 1.0f);
     for (std::size_t i = 0; i < options.weights.size(); ++i) {
       weights_[i] = static_cast<float>(options.weights[i]);
     }
-    for (std::size_t i = 0; i < points.size(); ++i) {
-      for (const float distance : distances_.From(i)) longest_ = std::max(longest_, distance);
+    const bool bounded = points.size() > kCachedPoints;
+    for (std::size_t i = 0; i < (bounded ? 1 : points.size()); ++i) {
+      for (const float distance : Row(i)) longest_ = std::max(longest_, distance);
     }
+    if (bounded) longest_ *= 2;
     std::ranges::fill(nearest_, longest_);
   }
 
@@ -87,7 +119,7 @@ class Greedy {
     } else {
       PickOfAll();
     }
-    return Result();
+    return work_.goes_on() ? Result() : Picked{};
   }
 
  private:
@@ -100,9 +132,14 @@ class Greedy {
     return one.gain != other.gain ? one.gain > other.gain : one.point < other.point;
   }
 
+  std::span<const float> Row(std::size_t point) {
+    work_.Add(distances_.cost());
+    return distances_.From(point);
+  }
+
   // Each term falls as nearest_ does, and rounding keeps order: so does the sum, bit for bit.
   double GainOf(std::size_t point) {
-    const std::span<const float> row = distances_.From(point);
+    const std::span<const float> row = Row(point);
     std::array<double, kLanes> sums{};
     const std::size_t n = row.size();
     const std::size_t whole = n / kLanes * kLanes;
@@ -118,7 +155,7 @@ class Greedy {
   }
 
   void Take(const Bound& best) {
-    const std::span<const float> row = distances_.From(best.point);
+    const std::span<const float> row = Row(best.point);
     const bool first = picked_.points.empty();
     for (std::size_t i = 0; i < row.size(); ++i) {
       if (!first && row[i] >= nearest_[i]) continue;
@@ -131,12 +168,15 @@ class Greedy {
     picked_.gains.push_back(best.gain);
   }
 
-  bool full() const { return picked_.points.size() == options_.budget; }
+  // Or ended before it is.
+  bool full() const { return picked_.points.size() == options_.budget || !work_.goes_on(); }
 
   void PickOfAll() {
     const auto after = [](const Bound& one, const Bound& other) { return Before(other, one); };
     std::vector<Bound> bounds;
-    for (std::size_t i = 0; i < nearest_.size(); ++i) bounds.push_back({GainOf(i), i});
+    for (std::size_t i = 0; i < nearest_.size() && work_.goes_on(); ++i) {
+      bounds.push_back({GainOf(i), i});
+    }
     std::priority_queue queue(after, std::move(bounds));
     while (!full()) {
       Bound best = queue.top();
@@ -158,7 +198,7 @@ class Greedy {
       const std::size_t drawn = std::min(options_.sample, left.size());
       std::size_t at = 0;
       Bound best{.gain = -1};
-      for (std::size_t i = 0; i < drawn; ++i) {
+      for (std::size_t i = 0; i < drawn && work_.goes_on(); ++i) {
         std::swap(left[i], left[i + rng.Below(left.size() - i)]);
         const Bound bound{GainOf(left[i]), left[i]};
         if (Before(bound, best)) best = bound, at = i;
@@ -171,7 +211,7 @@ class Greedy {
 
   void PickAny() {
     const engine::EpochPermutation order(nearest_.size(), options_.seed, 0);
-    for (std::size_t i = 0; i < options_.budget; ++i) {
+    for (std::size_t i = 0; !full(); ++i) {
       Take({.gain = 0, .point = static_cast<std::size_t>(order.At(i))});
     }
   }
@@ -187,6 +227,7 @@ class Greedy {
     return std::move(picked_);
   }
 
+  Work work_;
   Distances distances_;
   const GreedyOptions options_;
   std::vector<float> weights_;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -40,11 +41,20 @@ struct GreedyOptions {
   std::uint64_t seed = 1;  // of which are picked where all are alike, and of samples
   // > 0: each pick is the best of so many that are drawn, not of all (SampleOf).
   std::size_t sample = 0;
+  // Asked each time that kProductsBetween or a row more were computed; false: it ends at once, and
+  // nothing is picked.
+  std::function<bool()> go_on{};
 };
+
+// Some hundredths of a second of a slow processor.
+inline constexpr std::size_t kProductsBetween = std::size_t{1} << 24;
 
 // Picks, one by one, the point that raises
 //
 //   F(S) = sum_i w_i max_{j in S} (D - d_ij),   D the longest distance
+//
+// (of more than kCachedPoints points twice the longest one from the first, which is no less: it
+// raises the first gain of each alike, and so changes nothing in what is picked)
 //
 // most (ties: the lower point), and gives every point to the nearest picked one (ties: the earlier
 // picked), a picked one to itself. F is monotone and submodular: F(S) >= (1 - 1/e) of the best S of

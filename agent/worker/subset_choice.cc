@@ -39,8 +39,27 @@ void Add(std::span<const std::uint64_t> samples, const model::GradientProxies& f
   }
 }
 
+// Known from the first batch on, before the others are computed.
+absl::Status CheckSize(std::size_t samples, std::size_t width) {
+  if (width > kProxyWidthMax) {
+    return data::AtField(
+        kField,
+        absl::InvalidArgumentError("tells samples apart by " + std::to_string(width) +
+                                   " numbers each; allowed are " + std::to_string(kProxyWidthMax) +
+                                   ", or random in place of craig"));
+  }
+  if (samples <= kProxyBytesMax / sizeof(float) / width) return absl::OkStatus();
+  return data::AtField(
+      kField, absl::InvalidArgumentError(
+                  "tells samples apart by " + std::to_string(width) + " numbers each, of which " +
+                  std::to_string(samples) + " samples of one worker take more than " +
+                  std::to_string(kProxyBytesMax >> 30) +
+                  " GiB; allowed are more workers, or random in place of craig"));
+}
+
 // A member without samples knows neither width nor classes: those of any sample.
-absl::StatusOr<subset::Proxies> ProxiesOf(Trainee& trainee, std::vector<std::uint64_t> samples,
+absl::StatusOr<subset::Proxies> ProxiesOf(Trainee& trainee, collective::Transport& transport,
+                                          std::vector<std::uint64_t> samples,
                                           const ChoiceOptions& options) {
   subset::Proxies proxies;
   const bool none = samples.empty();
@@ -48,6 +67,11 @@ absl::StatusOr<subset::Proxies> ProxiesOf(Trainee& trainee, std::vector<std::uin
   std::uint64_t batch = trainee.evaluation_batch();
   for (std::size_t at = 0; at < samples.size();) {
     if (options.beside) options.beside();
+    // Not at the end, which may be far: the others await this member's word of it.
+    if (const std::vector<int> gone = transport.failed(); !gone.empty()) {
+      return absl::UnavailableError("rank " + std::to_string(gone.front()) +
+                                    ": closed the connection");
+    }
     const auto some = std::span<const std::uint64_t>(samples).subspan(at).first(
         std::min<std::size_t>(batch, samples.size() - at));
     const absl::StatusOr<model::GradientProxies> found =
@@ -57,6 +81,10 @@ absl::StatusOr<subset::Proxies> ProxiesOf(Trainee& trainee, std::vector<std::uin
       continue;
     }
     if (!found.ok()) return found.status();
+    if (at == 0) {
+      if (absl::Status s = CheckSize(samples.size(), found->width); !s.ok()) return s;
+      proxies.values.reserve(samples.size() * found->width);
+    }
     Add(some, *found, proxies);
     at += some.size();
   }
@@ -75,13 +103,13 @@ absl::StatusOr<life::SubsetChoice> ChooseCraig(Trainee& trainee, collective::Tra
                                               .shares = options.shares};
   const Instant begun = Now();
   const absl::StatusOr<subset::Proxies> own =
-      ProxiesOf(trainee,
+      ProxiesOf(trainee, transport,
                 subset::PartOf(selection, static_cast<std::size_t>(transport.rank()),
                                static_cast<std::size_t>(transport.size())),
                 options);
   if (!own.ok()) return own.status();
   const Instant known = Now();
-  subset::Selected selected = subset::SelectCraig(*own, selection, transport);
+  subset::Selected selected = subset::SelectCraig(*own, selection, transport, options.beside);
   const Instant end = Now();
   if (!selected.lost.empty()) return absl::UnavailableError(selected.lost);
   if (!selected.wrong.empty()) {

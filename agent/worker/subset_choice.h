@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -22,6 +23,11 @@ struct ChoiceOptions {
   std::vector<std::uint32_t> shares{};  // of the members, as their batch sizes
   std::function<void()> beside{};       // called now and then
 };
+
+// What samples are told apart by takes no more of a member's memory, nor numbers of one sample;
+// else the choice is InvalidArgument.
+inline constexpr std::size_t kProxyBytesMax = std::size_t{8} << 30;
+inline constexpr std::size_t kProxyWidthMax = 65536;
 
 // All members call it in the same place of their collectives, with equal parameters and buffers; it
 // waits, and passes once over the member's share of all samples. The subset is the same on all.

@@ -164,8 +164,7 @@ class LayoutsVerb : public Verb {
 
   // Of what is asked for alone; what is chosen is right.
   std::string WrongShape() const {
-    if (ask_.any_kind || ask_.kind == policies::MeshKind::kNone || ask_.mesh_devices == 0)
-      return "";
+    if (ask_.any_kind || ask_.mesh_devices == 0) return "";
     const std::string reason =
         policies::ReasonAgainst({.kind = ask_.kind, .devices = ask_.mesh_devices}, ask_.sizes);
     return reason.empty() ? "" : "--mesh-devices: " + reason;

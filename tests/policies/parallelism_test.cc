@@ -220,6 +220,18 @@ TEST(ChooseMeshTest, WhatIsAskedForIsTaken) {
   EXPECT_EQ(choice.alternatives.size(), 1u);
 }
 
+TEST(ChooseMeshTest, SoManyDevicesAreAskedForOfAnyKind) {
+  MeshAsk ask = Ask();
+  ask.devices = Devices(4, "a", 1e12, 2'000'000'000);
+  ask.mesh_devices = 4;
+
+  const MeshChoice choice = ChooseMesh(ask);
+
+  ASSERT_EQ(choice.replicas.size(), 1u);
+  EXPECT_EQ(choice.replicas[0].shape.devices, 4u);
+  for (const MeshAlternative& each : choice.alternatives) EXPECT_EQ(each.shape.devices, 4u);
+}
+
 // 1,000 random clusters: nobody in two places, only devices that are alike together, all fits, and
 // the same comes again.
 TEST(ChooseMeshPropertyTest, PlacesEachDeviceOnceWhereItFits) {

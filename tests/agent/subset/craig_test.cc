@@ -273,6 +273,32 @@ TEST(CraigTest, ALargeClassIsChosenInPieces) {
   EXPECT_LT(selected.facts.error, 1e-4);
 }
 
+TEST(CraigTest, PiecesOfWideProxiesAreSmaller) {
+  EXPECT_EQ(PieceMaxOf(1), kPieceMax);
+  EXPECT_EQ(PieceMaxOf(16), kPieceMax);
+  EXPECT_EQ(PieceMaxOf(256), 4096u);
+  EXPECT_EQ(PieceMaxOf(65536), 256u);
+}
+
+// Who computes for long says so meanwhile.
+TEST(CraigTest, BesideIsCalledWhileItComputes) {
+  Rng rng(4);
+  World world{.width = 64};
+  for (std::size_t i = 0; i < 1500; ++i) {
+    for (std::size_t k = 0; k < 64; ++k) world.values.push_back(static_cast<float>(rng.Normal()));
+    world.classes.push_back(0);
+  }
+  const auto alone = collective::MakeInProcessGroup(1, [] { return Instant{}; });
+  const SelectionOptions options{.samples = 1500, .size = 300};
+  int called = 0;
+
+  const Selected selected = SelectCraig(ProxiesOf(world, PartOf(options, 0, 1)), options, *alone[0],
+                                        [&called] { ++called; });
+
+  ASSERT_TRUE(selected.subset);
+  EXPECT_GE(called, 8);  // 1500^2 x 64 products
+}
+
 TEST(RandomSubsetTest, IsDrawnBySeedAndNumber) {
   const engine::Subset drawn = DrawSubset(1000, 300, 1, 1);
 

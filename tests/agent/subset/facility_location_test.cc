@@ -208,6 +208,31 @@ TEST(FacilityLocationPropertyTest, WeightsErrorAndGainsAreAsPromised) {
   }
 }
 
+// Above kCachedPoints the longest distance is only bounded, which changes the first gain alone.
+TEST(FacilityLocationTest, ManyPointsPickWhatTheirDistancesSay) {
+  std::vector<float> values;
+  for (std::size_t i = 0; i < kCachedPoints + 1; ++i) {
+    values.push_back(static_cast<float>(i % 3 == 0 ? 0 : i % 3 == 1 ? 8 : 10));
+  }
+
+  const Picked picked = PickGreedily({.values = values, .width = 1}, {.budget = 3});
+
+  EXPECT_THAT(picked.points, ElementsAre(1, 0, 2));
+  EXPECT_EQ(picked.error, 0);
+}
+
+TEST(FacilityLocationTest, WhoIsToldToEndPicksNothing) {
+  std::vector<float> wide;
+  for (std::size_t i = 0; i < 512 * 512; ++i) wide.push_back(static_cast<float>(i % 1013));
+  int asked = 0;
+
+  const Picked picked = PickGreedily({.values = wide, .width = 512},
+                                     {.budget = 9, .go_on = [&asked] { return ++asked < 3; }});
+
+  EXPECT_EQ(asked, 3);
+  EXPECT_THAT(picked.points, testing::IsEmpty());
+}
+
 TEST(FacilityLocationPropertyTest, IsNoWorseThanTheBoundOfSubmodularFunctions) {
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     SCOPED_TRACE(seed);

@@ -26,7 +26,7 @@ class NumberedTrainee final : public Trainee {
   absl::Status Open(const TraineeHome&) override { return absl::OkStatus(); }
   const cuda::SegmentTable& segments() const override { return segments_; }
   std::uint64_t train_samples() const override { return 10; }
-  std::uint64_t data_samples() const override { return 100; }
+  std::uint64_t data_samples() const override { return samples_; }
   std::uint64_t validation_samples() const override { return 0; }
   void Complete(engine::EngineOptions&) override {}
   void Bind(std::span<float>) override {}
@@ -53,6 +53,7 @@ class NumberedTrainee final : public Trainee {
   absl::StatusOr<model::GradientProxies> Proxies(std::span<const std::uint64_t> indices,
                                                  bool) override {
     if (indices.size() > fits_) return absl::ResourceExhaustedError("out of memory");
+    if (width_ > 1) return Zeros(indices.size());
     model::GradientProxies proxies{.width = 1, .class_count = 2};
     for (const std::uint64_t index : indices) {
       const bool finite = std::ranges::count(spoilt_, index) == 0;
@@ -63,7 +64,15 @@ class NumberedTrainee final : public Trainee {
     return proxies;
   }
 
+  model::GradientProxies Zeros(std::size_t count) const {
+    return {.values = std::vector<float>(count * width_),
+            .width = width_,
+            .classes = std::vector<std::uint32_t>(count)};
+  }
+
   std::uint64_t fits_ = 1000;
+  std::uint64_t samples_ = 100;
+  std::size_t width_ = 1;
   std::vector<std::uint64_t> spoilt_;
 
  private:
@@ -134,6 +143,49 @@ TEST(SubsetChoiceTest, AGroupThatFallsApartIsUnavailable) {
   transport->Abort("rank 1: closed the connection");
 
   const auto choice = ChooseSubset(trainee, *transport, kCraig);
+
+  EXPECT_TRUE(absl::IsUnavailable(choice.status())) << choice.status();
+}
+
+TEST(SubsetChoiceTest, MoreThanMemoryMayHoldIsRefusedAtTheFirstBatch) {
+  NumberedTrainee trainee;
+  trainee.samples_ = 1'000'000;
+  trainee.width_ = 4096;
+
+  const auto choice = ChooseSubset(trainee, *Alone(), kCraig);
+
+  EXPECT_TRUE(absl::IsInvalidArgument(choice.status())) << choice.status();
+  EXPECT_THAT(std::string(choice.status().message()), HasSubstr("more than 8 GiB"));
+  EXPECT_THAT(std::string(choice.status().message()), HasSubstr("random in place of craig"));
+  trainee.samples_ = 100;
+  trainee.width_ = kProxyWidthMax + 1;
+  EXPECT_THAT(std::string(ChooseSubset(trainee, *Alone(), kCraig).status().message()),
+              HasSubstr("allowed are 65536, or random in place of craig"));
+}
+
+// That passes all on, and knows of a member that is gone.
+class WithoutRankOne final : public collective::Transport {
+ public:
+  explicit WithoutRankOne(collective::Transport& all) : all_(all) {}
+  int rank() const override { return all_.rank(); }
+  int size() const override { return all_.size(); }
+  std::unique_ptr<collective::Collective> Start(const collective::Operation& operation) override {
+    return all_.Start(operation);
+  }
+  std::vector<int> failed() override { return {1}; }
+  void Abort(const std::string& reason) override { all_.Abort(reason); }
+
+ private:
+  collective::Transport& all_;
+};
+
+TEST(SubsetChoiceTest, AMemberThatIsGoneIsNoticedBeforeTheFirstPass) {
+  NumberedTrainee trainee;
+  trainee.fits_ = 0;  // no pass comes to anything
+  const auto all = Alone();
+  WithoutRankOne transport(*all);
+
+  const auto choice = ChooseSubset(trainee, transport, kCraig);
 
   EXPECT_TRUE(absl::IsUnavailable(choice.status())) << choice.status();
 }

@@ -64,6 +64,17 @@ TEST_F(LayoutsTest, WhatCannotBeSplitHasTheNearestChoice) {
   EXPECT_THAT(heads.err, HasSubstr("found 8 heads, which 3 devices do not divide"));
 }
 
+TEST_F(LayoutsTest, OneDeviceIsNoMesh) {
+  const std::string said =
+      Printed({"layouts", file_, "--device", "4@a:1:16GB", "--mesh-devices", "4"});
+  EXPECT_THAT(said, ::testing::Not(HasSubstr("none")));
+
+  const Answered refused =
+      Tactus({"layouts", file_, "--device", "4@a:1:8GB", "--kind", "none", "--mesh-devices", "4"});
+  EXPECT_EQ(refused.code, ExitCode::kUsage);
+  EXPECT_THAT(refused.err, HasSubstr("found none with 4 devices, allowed is 1"));
+}
+
 TEST_F(LayoutsTest, DevicesThatAreNoneAreRefused) {
   for (const char* device : {"4", "4@a", "4@a:1", "0@a:1:8GB", "4@a:fast:8GB", "4@a:1:much",
                              "4@:1:8GB", "4@a:0:8GB", "2000@a:1:8GB", "x@a:1:8GB"}) {
