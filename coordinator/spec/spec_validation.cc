@@ -345,7 +345,7 @@ void CheckOptimizer(const v1::Optimizer& optimizer, FieldChecks& checks) {
                    " with lamb, whose steps go by the norms of whole layers, of which a worker "
                    "would hold a part; take adam, adamw, lion or sgd, or shard: none");
   }
-  if (!sharded && optimizer.shard_copies() > 1) {
+  if (!sharded && optimizer.shard_copies() > 1 && checks.Right("optimizer.shard_copies")) {
     checks.Add("optimizer.shard_copies",
                "found 2 without optimizer.shard, where every worker holds all of the state; give "
                "optimizer.shard: memory or equal, or leave it out");
