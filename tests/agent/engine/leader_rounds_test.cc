@@ -316,5 +316,33 @@ TEST(LeaderRoundsTest, MembersBecomeAlikeWithAPlanUnderWhichTheyAre) {
   EXPECT_NE(group[1].trace[1], group[0].trace[1]);
 }
 
+// At the very edge at which the plan changes: what is looked at there is the mean already.
+TEST(LeaderRoundsTest, WhereThePlanChangesMembersValidateAndStopAtTheirMean) {
+  GroupRun run = Led({1, 1, 1}, 2, Valleys({0, 4, 8}));
+  run.options.stop.rounds = 3;
+  run.before_step = [](int, RoundEngine& engine, StepResult&) {
+    if (engine.rounds() == 2) engine.OfferPlan({.version = 1, .batch_sizes = {1, 1, 1}});
+  };
+  const auto stopped = Train(run);
+  ASSERT_EQ(stopped[0].reports.size(), 3u);
+  EXPECT_EQ(stopped[1].parameters, stopped[0].parameters);
+  EXPECT_EQ(stopped[2].parameters, stopped[0].parameters);
+
+  run.options.stop.rounds = 5;
+  run.options.validation = {.policy = ValidationPolicy::kAuto, .rounds = 3, .samples = 10};
+  std::mutex mutex;
+  std::vector<float> seen;
+  run.validate = [&](int, const RoundEngine& engine, std::span<const float> parameters) {
+    const std::scoped_lock lock(mutex);
+    EXPECT_EQ(engine.plan().version, 1u);
+    seen.push_back(parameters[0]);
+    return 1.0;
+  };
+  Train(run);
+  ASSERT_EQ(seen.size(), 3u);
+  EXPECT_EQ(seen[1], seen[0]);
+  EXPECT_EQ(seen[2], seen[0]);
+}
+
 }  // namespace
 }  // namespace tactus::engine
