@@ -550,6 +550,9 @@ void RoundEngine::LoseGroup(const std::string& reason) {
   member_.TakeOwn();
   member_.ledger.Abandon();
   member_.encodings.Settle(false);
+  // A step that others may have taken is one behind the state of before this trial's end, which may
+  // not be theirs: who has not heard of it has no state then.
+  if (member_.shard && member_.keeps()) member_.shard->undecided.reset();
   if (member_.EndTrial()) member_.window.reset();  // it began at what is no more
   member_.KeepNothing();
   pending_.reset();
