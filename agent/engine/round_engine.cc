@@ -384,7 +384,10 @@ void RoundEngine::Apply(Round& round, Duration transfer) {
   combined.norm2 = any ? combined.norm2 / (divisor * divisor) : 0;
   round.loss_sum = combined.own_loss_sum;
   round.spread = SpreadOf(lanes);
-  const bool finite = lanes.nonfinite == 0 && std::isfinite(combined.norm2);
+  // Where members have parameters of their own, one that is not finite is its own affair.
+  const double spoilt =
+      synchronizer_->traits().own_parameters ? static_cast<double>(group_.size()) : 1;
+  const bool finite = lanes.nonfinite < spoilt && std::isfinite(combined.norm2);
   const bool useful = finite && any && !round.undone;
   member_.nonfinite_rounds = finite ? 0 : member_.nonfinite_rounds + 1;
   // The gate has come to the same, from the same bits.

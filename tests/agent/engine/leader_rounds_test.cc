@@ -190,6 +190,26 @@ TEST(LeaderRoundsTest, AMemberWhoseNumbersAreNotFiniteIsRepairedByTheLeader) {
   EXPECT_NEAR(group[1].trace[28][0], 1, 0.1) << "it trains again, by itself";
 }
 
+// Of whom nothing is finite for all of the run, the others' rounds count all the same.
+TEST(LeaderRoundsTest, AMemberThatIsNeverFiniteHoldsUpNobody) {
+  GroupRun run = Led({1, 1, 1}, 2, Valleys({0, 1, 2}));
+  run.options.stop.rounds = 30;
+  run.options.nonfinite_rounds_max = 5;
+  run.after_gradient = [](int rank, std::uint64_t, std::span<float> gradients) {
+    if (rank == 1) gradients[0] = std::numeric_limits<float>::quiet_NaN();
+  };
+
+  const auto group = Train(run);
+
+  for (const MemberRun& member : group) {
+    EXPECT_EQ(member.outcome, Outcome::kFinished) << member.reason;
+    ASSERT_EQ(member.reports.size(), 30u);
+    EXPECT_GT(member.state->steps, 0u);
+    EXPECT_GT(member.reports.back().progress, member.reports[10].progress);
+    EXPECT_FALSE(member.state->losses.empty());
+  }
+}
+
 TEST(LeaderRoundsTest, WhereNobodysNumbersAreFiniteItDiverges) {
   GroupRun run = Led({1, 1}, 2, Valleys({0, 1}));
   run.options.stop.rounds = 30;
