@@ -124,7 +124,8 @@ TEST(ShardedRegroupTest, WhoAreLeftKnowThatAPartIsGone) {
   Train(members, {.plan = kOfTwo});
 
   for (Survivor* const each : members) {
-    EXPECT_NE(each->reason().find("16 of 48 parameters went with the members"), std::string::npos)
+    EXPECT_NE(each->reason().find("16 of 48 parameters is held by no member of this group"),
+              std::string::npos)
         << each->reason();
     EXPECT_EQ(each->member().rounds, 3u);
   }
