@@ -172,6 +172,8 @@ TEST(ShardedOptimizerTest, ARoundOfNoUseChangesNothing) {
   EXPECT_EQ(cut[0].trace, expected[0].trace);
   EXPECT_EQ(cut[0].state->optimizer, expected[0].state->optimizer);
   EXPECT_EQ(cut[0].trace[4], cut[0].trace[3]);
+  EXPECT_GT(cut[0].reports[4].learning_rate, 0);
+  EXPECT_EQ(cut[0].reports[4].learning_rate, expected[0].reports[4].learning_rate);
 }
 
 // Rank 0 asks for all of the state at the edge at which a validation then ends training.
