@@ -125,6 +125,10 @@ class Sharing {
 
   void KeepFormer() {
     for (const ShardStretch& stretch : held_) {
+      const bool covered = std::ranges::any_of(pieces_, [&](const ShardPiece& piece) {
+        return piece.stretch.begin <= stretch.begin && stretch.end <= piece.stretch.end;
+      });
+      if (covered) continue;
       pieces_.push_back(member_.shard->MakePiece(stretch));
       for (std::size_t i = 0; i < member_.shard->buffers(); ++i) {
         member_.shard->Read(i, stretch, pieces_.back().buffers[i].span());
