@@ -78,10 +78,11 @@ class GradientRounds : public Synchronizer {
   Progress Follow(Round& round) override {
     const Progress progress =
         group_.combination().Follow(GateOf(round, member_.options.clip_norm.value_or(0)));
-    if (progress == Progress::kFailed || sharded_) return progress;
+    if (progress == Progress::kFailed) return progress;
     const auto samples = static_cast<double>(member_.ledger.reserved());
+    if (samples > 0) SetRateOf(round);
+    if (sharded_) return progress;
     if (samples > 0) {
-      SetRateOf(round);
       member_.optimizer.Step(
           group_.vector(), {.learning_rate = round.rate.rate, .gate = group_.combination().gate()},
           member_.parameters);
@@ -93,7 +94,6 @@ class GradientRounds : public Synchronizer {
 
   collective::Completion Share(Round& round, const Combined& combined) override {
     if (!sharded_) return {};
-    SetRateOf(round);
     if (group_.size() > 1) round.shared_bytes = group_.vector().size_bytes();
     return sharded_->Share({.gradient = combined.scale, .learning_rate = round.rate.rate});
   }

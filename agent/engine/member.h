@@ -60,6 +60,7 @@ struct Member {
   void Keep();
   void Undo();
   void KeepNothing() { kept_.reset(); }
+  bool keeps() const { return kept_.has_value(); }  // something that Undo would put back
   // Training ends, maybe within a trial: one that led up so far is undone, by the losses of all:
   // where their mean since it began, and that of now, are above that of before. A coordinator that
   // is away does not end trials, so that one may be long, or all of the job's training.

@@ -384,7 +384,10 @@ void RoundEngine::Apply(Round& round, Duration transfer) {
   combined.norm2 = any ? combined.norm2 / (divisor * divisor) : 0;
   round.loss_sum = combined.own_loss_sum;
   round.spread = SpreadOf(lanes);
-  const bool finite = lanes.nonfinite == 0 && std::isfinite(combined.norm2);
+  // Where members have parameters of their own, one that is not finite is its own affair.
+  const double spoilt =
+      synchronizer_->traits().own_parameters ? static_cast<double>(group_.size()) : 1;
+  const bool finite = lanes.nonfinite < spoilt && std::isfinite(combined.norm2);
   const bool useful = finite && any && !round.undone;
   member_.nonfinite_rounds = finite ? 0 : member_.nonfinite_rounds + 1;
   // The gate has come to the same, from the same bits.
@@ -550,6 +553,9 @@ void RoundEngine::LoseGroup(const std::string& reason) {
   member_.TakeOwn();
   member_.ledger.Abandon();
   member_.encodings.Settle(false);
+  // A step that others may have taken is one behind the state of before this trial's end, which may
+  // not be theirs: who has not heard of it has no state then.
+  if (member_.shard && member_.keeps()) member_.shard->undecided.reset();
   if (member_.EndTrial()) member_.window.reset();  // it began at what is no more
   member_.KeepNothing();
   pending_.reset();

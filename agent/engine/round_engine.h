@@ -237,12 +237,11 @@ class RoundEngine {
   // Whether all members are to compare their parameters now, before the next round: as one's clock
   // says, because a number was not finite, or because what is validated here may be kept as the
   // best. All know it alike. Not where rounds look ahead, which leaves each member other last
-  // bits, nor where parameters differ, but at their mean. It is an edge then with no round under
-  // way.
+  // bits, nor where parameters differ. It is an edge then with no round under way.
   bool comparison_due() const {
     return comparison_due_ && outcome_ == Outcome::kTraining && at_edge() && !pending_;
   }
-  // Whether parameters may be compared at this edge, due or not.
+  // Whether parameters may be compared at this edge, due or not; those that differ at their mean.
   bool comparable() const;
   // They compare: `own` is of this member's parameters, and who differs from most takes over
   // all that these hold. Waits; the group may be lost by it. The time counts as a validation's.

@@ -61,8 +61,9 @@ std::string LostWords(const std::vector<ShardStretch>& lost, std::size_t length)
   std::size_t elements = 0;
   for (const ShardStretch& stretch : lost) elements += stretch.length();
   return "the optimizer's state of " + std::to_string(elements) + " of " + std::to_string(length) +
-         " parameters went with the members that alone held it; training goes on from the newest "
-         "checkpoint (optimizer.shard_copies: 2 keeps each part twice)";
+         " parameters is held by no member of this group; the job goes back to its newest "
+         "checkpoint, "
+         "if it has retries left (optimizer.shard_copies: 2 keeps each part twice)";
 }
 
 // Fills new pieces from what is held here and from the others.
@@ -124,6 +125,10 @@ class Sharing {
 
   void KeepFormer() {
     for (const ShardStretch& stretch : held_) {
+      const bool covered = std::ranges::any_of(pieces_, [&](const ShardPiece& piece) {
+        return piece.stretch.begin <= stretch.begin && stretch.end <= piece.stretch.end;
+      });
+      if (covered) continue;
       pieces_.push_back(member_.shard->MakePiece(stretch));
       for (std::size_t i = 0; i < member_.shard->buffers(); ++i) {
         member_.shard->Read(i, stretch, pieces_.back().buffers[i].span());

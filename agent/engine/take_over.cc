@@ -16,6 +16,7 @@
 #include "agent/engine/open_window.h"
 #include "agent/engine/sharded_step.h"
 #include "agent/engine/state_counters.h"
+#include "agent/engine/words.h"
 #include "base/check.h"
 #include "base/time.h"
 
@@ -160,17 +161,19 @@ class Handover {
     if (gives_ && member_.shard) state_.optimizer.clear();
     if (gives_ && !any_behind_) member_.CopyNumbers(state_);
     std::vector<float> numbers = gives_ ? NumbersOf(state_) : std::vector<float>();
-    std::array<float, 5> sums = {
+    std::array<float, 4 + kFloatsOfWord> sums = {
         member_.optimizers_differ ? 1.0f : 0.0f, rejoining_.lacks_best ? 1.0f : 0.0f,
-        gives_ && !state_.block_momentum.empty() ? 1.0f : 0.0f, static_cast<float>(numbers.size()),
+        gives_ && !state_.block_momentum.empty() ? 1.0f : 0.0f,
         gives_ && !state_.fresh_moment.empty() ? 1.0f : 0.0f};
+    const std::span<float> length = std::span(sums).last(kFloatsOfWord);
+    PutWord(numbers.size(), length);  // of a subset there may be more than a float32 counts
     Completion asked = group_.transport().StartAllReduceSum(sums)->Wait();
     if (asked.progress == Progress::kFailed) return asked;
     optimizers_differ_ = sums[0] > 0;
     forgets_best_ = sums[1] > 0;
     has_block_momentum_ = sums[2] > 0;
-    numbers.resize(static_cast<std::size_t>(sums[3]));
-    has_fresh_moment_ = sums[4] > 0;
+    has_fresh_moment_ = sums[3] > 0;
+    numbers.resize(WordIn(length));
     asked = group_.transport().StartBroadcast(numbers, static_cast<int>(donor_))->Wait();
     if (asked.progress == Progress::kFailed || gives_) return asked;
     if (behind_) member_.CopyState(state_);  // for the residuals, which stay

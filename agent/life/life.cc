@@ -316,14 +316,18 @@ std::optional<Failure> Life::EndTraining() {
   // What the next group's members take over is right.
   if (engine().outcome() == Outcome::kRegrouped && engine().comparable()) Compare();
   const Outcome outcome = engine().outcome();
-  // No other group has what this one lacks: the job goes back to a checkpoint.
-  if (engine().state_lost()) return Failure{.message = engine().reason(), .transient = true};
-  if (outcome == Outcome::kGroupLost) return LostGroup(engine().reason());
+  if (outcome == Outcome::kGroupLost) return LossOfGroup();
   if (outcome == Outcome::kRegrouped) {
     return Failure{.message = engine().reason(), .of_group = true};
   }
   if (outcome != Outcome::kDiverged) return std::nullopt;
   return Failure{.message = "training diverged: " + engine().reason()};
+}
+
+// No other group has what this one lacks: the job goes back to a checkpoint.
+Failure Life::LossOfGroup() const {
+  if (engine().state_lost()) return {.message = engine().reason(), .transient = true};
+  return LostGroup(engine().reason());
 }
 
 // A stop condition holds: who asked for the end, or has lost it, would not begin it anew.
@@ -344,7 +348,7 @@ std::optional<Failure> Life::Conclude() {
     return std::nullopt;
   }
   engine().GatherShards();
-  if (engine().outcome() == Outcome::kGroupLost) return LostGroup(engine().reason());
+  if (engine().outcome() == Outcome::kGroupLost) return LossOfGroup();
   // Of a suspended job as well: the checkpoint has the buffers, and rank 0 alone writes it.
   if (auto failure = world_.AgreeOnBuffers(static_cast<double>(finished.samples))) {
     return SaidOfGroup(*failure);
@@ -359,7 +363,7 @@ std::optional<Failure> Life::Conclude() {
 std::optional<Failure> Life::AgreeOnParameters() {
   // No result is of parameters that are wrong.
   if (engine().outcome() != Outcome::kDiscarded && engine().comparable()) Compare();
-  if (engine().outcome() == Outcome::kGroupLost) return LostGroup(engine().reason());
+  if (engine().outcome() == Outcome::kGroupLost) return LossOfGroup();
   if (group_.transport != protocol::TransportKind::kStaged) return std::nullopt;
   const collective::Completion agreed = met_->transport.StartBroadcast(met_->parameters, 0)->Wait();
   if (agreed.progress == collective::Progress::kDone) return std::nullopt;

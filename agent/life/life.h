@@ -75,6 +75,7 @@ class Life {
   // Before there is a result: they compare, or, where members on unlike devices may differ in last
   // bits, take rank 0's parameters.
   std::optional<Failure> AgreeOnParameters();
+  Failure LossOfGroup() const;
   std::optional<Failure> ConcludeSuspended(protocol::FinishedMessage finished);
   std::optional<Failure> ConcludeFinished(protocol::FinishedMessage finished);
   // At training's end; not again where the last edge was validated.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -45,8 +46,11 @@ absl::Status AverageBuffers(Trainee& trainee, collective::Transport& transport,
   if (transport.size() == 1) return absl::OkStatus();  // to the last bit
   std::vector<float> values = trainee.ReadBuffers();
   if (values.empty()) return absl::OkStatus();
-  for (float& value : values) value = static_cast<float>(value * own_samples);
-  values.push_back(static_cast<float>(own_samples));
+  // A member's that are not finite would be everybody's: they do not count.
+  const bool finite = std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
+  const double weight = finite ? own_samples : 0;
+  for (float& value : values) value = finite ? static_cast<float>(value * weight) : 0;
+  values.push_back(static_cast<float>(weight));
   if (absl::Status status = AllReduce(transport, values); !status.ok()) return status;
 
   const float samples = values.back();

@@ -190,6 +190,26 @@ TEST(LeaderRoundsTest, AMemberWhoseNumbersAreNotFiniteIsRepairedByTheLeader) {
   EXPECT_NEAR(group[1].trace[28][0], 1, 0.1) << "it trains again, by itself";
 }
 
+// Of whom nothing is finite for all of the run, the others' rounds count all the same.
+TEST(LeaderRoundsTest, AMemberThatIsNeverFiniteHoldsUpNobody) {
+  GroupRun run = Led({1, 1, 1}, 2, Valleys({0, 1, 2}));
+  run.options.stop.rounds = 30;
+  run.options.nonfinite_rounds_max = 5;
+  run.after_gradient = [](int rank, std::uint64_t, std::span<float> gradients) {
+    if (rank == 1) gradients[0] = std::numeric_limits<float>::quiet_NaN();
+  };
+
+  const auto group = Train(run);
+
+  for (const MemberRun& member : group) {
+    EXPECT_EQ(member.outcome, Outcome::kFinished) << member.reason;
+    ASSERT_EQ(member.reports.size(), 30u);
+    EXPECT_GT(member.state->steps, 0u);
+    EXPECT_GT(member.reports.back().progress, member.reports[10].progress);
+    EXPECT_FALSE(member.state->losses.empty());
+  }
+}
+
 TEST(LeaderRoundsTest, WhereNobodysNumbersAreFiniteItDiverges) {
   GroupRun run = Led({1, 1}, 2, Valleys({0, 1}));
   run.options.stop.rounds = 30;
@@ -314,6 +334,34 @@ TEST(LeaderRoundsTest, MembersBecomeAlikeWithAPlanUnderWhichTheyAre) {
     EXPECT_EQ(group[2].trace[round], group[0].trace[round]);
   }
   EXPECT_NE(group[1].trace[1], group[0].trace[1]);
+}
+
+// At the very edge at which the plan changes: what is looked at there is the mean already.
+TEST(LeaderRoundsTest, WhereThePlanChangesMembersValidateAndStopAtTheirMean) {
+  GroupRun run = Led({1, 1, 1}, 2, Valleys({0, 4, 8}));
+  run.options.stop.rounds = 3;
+  run.before_step = [](int, RoundEngine& engine, StepResult&) {
+    if (engine.rounds() == 2) engine.OfferPlan({.version = 1, .batch_sizes = {1, 1, 1}});
+  };
+  const auto stopped = Train(run);
+  ASSERT_EQ(stopped[0].reports.size(), 3u);
+  EXPECT_EQ(stopped[1].parameters, stopped[0].parameters);
+  EXPECT_EQ(stopped[2].parameters, stopped[0].parameters);
+
+  run.options.stop.rounds = 5;
+  run.options.validation = {.policy = ValidationPolicy::kAuto, .rounds = 3, .samples = 10};
+  std::mutex mutex;
+  std::vector<float> seen;
+  run.validate = [&](int, const RoundEngine& engine, std::span<const float> parameters) {
+    const std::scoped_lock lock(mutex);
+    EXPECT_EQ(engine.plan().version, 1u);
+    seen.push_back(parameters[0]);
+    return 1.0;
+  };
+  Train(run);
+  ASSERT_EQ(seen.size(), 3u);
+  EXPECT_EQ(seen[1], seen[0]);
+  EXPECT_EQ(seen[2], seen[0]);
 }
 
 }  // namespace

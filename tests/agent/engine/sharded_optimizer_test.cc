@@ -172,6 +172,54 @@ TEST(ShardedOptimizerTest, ARoundOfNoUseChangesNothing) {
   EXPECT_EQ(cut[0].trace, expected[0].trace);
   EXPECT_EQ(cut[0].state->optimizer, expected[0].state->optimizer);
   EXPECT_EQ(cut[0].trace[4], cut[0].trace[3]);
+  EXPECT_GT(cut[0].reports[4].learning_rate, 0);
+  EXPECT_EQ(cut[0].reports[4].learning_rate, expected[0].reports[4].learning_rate);
+}
+
+// Rank 0 asks for all of the state at the edge at which a validation then ends training.
+TEST(ShardedOptimizerTest, WhatWasGatheredWhereTrainingEndsIsNotGatheredAgain) {
+  GroupRun whole = RunOf({.optimizer = AdamOptions{.learning_rate = 0.01}}, {3, 3, 2}, 100);
+  whole.options.stop = {.validation_loss = 0.5};
+  whole.options.validation = {.policy = ValidationPolicy::kAuto, .rounds = 1, .samples = 10};
+  whole.validate = [](int, const RoundEngine& engine, std::span<const float>) {
+    return engine.rounds() == 4 ? 0.4 : 1.0;
+  };
+  whole.before_step = [](int rank, RoundEngine& engine, StepResult&) {
+    if (rank == 0 && engine.rounds() == 3) engine.RequestResiduals();
+  };
+
+  const std::vector<MemberRun> cut = Train(Cut(whole, {1, 3, 2}));
+
+  const std::vector<MemberRun> expected = Train(whole);
+  EXPECT_EQ(cut[0].reports.size(), 4u);
+  EXPECT_EQ(cut[0].state->optimizer, expected[0].state->optimizer);
+}
+
+// What was gathered there is of a trial that the validation's end puts back.
+TEST(ShardedOptimizerTest, WhatATrialsEndPutsBackIsGatheredAnew) {
+  GroupRun whole = RunOf({.optimizer = AdamOptions{.learning_rate = 0.01}}, {3, 3, 2}, 100);
+  whole.options.stop = {.patience = 1};
+  whole.options.validation = {.policy = ValidationPolicy::kAuto, .rounds = 1, .samples = 10};
+  whole.validate = [](int, const RoundEngine& engine, std::span<const float>) {
+    return engine.rounds() == 6 ? 5.0 : 1.0 / static_cast<double>(engine.rounds());
+  };
+  whole.on_loss = [](int, const RoundEngine& engine, double& loss) {
+    if (engine.plan().version > 0) loss += 1e6;
+  };
+  whole.before_step = [](int rank, RoundEngine& engine, StepResult&) {
+    if (engine.rounds() == 2) {
+      engine.OfferPlan({.version = 1, .batch_sizes = {3, 3, 2}, .trial = policies::Trial::kBegins});
+    }
+    if (rank == 0 && engine.rounds() == 5) engine.RequestResiduals();
+  };
+
+  const std::vector<MemberRun> cut = Train(Cut(whole, {1, 3, 2}));
+
+  const std::vector<MemberRun> expected = Train(whole);
+  EXPECT_EQ(expected[0].reports.size(), 6u);
+  EXPECT_EQ(cut[0].reports.size(), 6u);
+  EXPECT_EQ(cut[0].parameters, expected[0].parameters);
+  EXPECT_EQ(cut[0].state->optimizer, expected[0].state->optimizer);
 }
 
 TEST(ShardedOptimizerTest, TakesNoPlanOfLocalSteps) {

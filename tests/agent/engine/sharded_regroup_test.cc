@@ -101,6 +101,7 @@ std::vector<float> DyingAfter(std::uint64_t rounds) {
 
 // One dies in each of the collectives. Of what it held another one has a copy.
 TEST(ShardedRegroupTest, OneMayDieInAnyCollectiveWhereEachPartIsHeldTwice) {
+  int lost = 0;
   for (int n = 8; n < 60; ++n) {
     SCOPED_TRACE("collective " + std::to_string(n));
     const Members all(Options(2), 3, kLength);
@@ -109,10 +110,12 @@ TEST(ShardedRegroupTest, OneMayDieInAnyCollectiveWhereEachPartIsHeldTwice) {
     members.erase(members.begin() + 1);
     const std::uint64_t rounds = MostRounds(members);
     if (rounds == kRounds) continue;
+    ++lost;
     Train(members, {.plan = kOfTwo});
 
     ExpectSameParameters(members, DyingAfter(rounds));
   }
+  EXPECT_GT(lost, 20);
 }
 
 TEST(ShardedRegroupTest, WhoAreLeftKnowThatAPartIsGone) {
@@ -124,7 +127,8 @@ TEST(ShardedRegroupTest, WhoAreLeftKnowThatAPartIsGone) {
   Train(members, {.plan = kOfTwo});
 
   for (Survivor* const each : members) {
-    EXPECT_NE(each->reason().find("16 of 48 parameters went with the members"), std::string::npos)
+    EXPECT_NE(each->reason().find("16 of 48 parameters is held by no member of this group"),
+              std::string::npos)
         << each->reason();
     EXPECT_EQ(each->member().rounds, 3u);
   }
@@ -242,6 +246,41 @@ TEST(ShardedRegroupTest, WhoHasNotHeardOfAStepTakesItLater) {
       ExpectSameParameters(members, expected);
     }
   }
+}
+
+// The loss of the group ends a trial that led up: what it puts back is no state of before the step
+// that one has not heard of.
+TEST(ShardedRegroupTest, WhoseTrialEndsTakesNoStepThatItHasNotHeardOf) {
+  Plan trial = kOfThree;
+  trial.trial = policies::Trial::kBegins;
+  const auto rise = [](RoundEngine& engine, Transport&, Survivor& own) {
+    own.AddLoss(1000.0 * static_cast<double>(engine.rounds()));
+  };
+  const auto train = [&](std::uint32_t copies) {
+    const Members all(Options(copies), 3, kLength);
+    std::vector<Survivor*> members = all.Everybody();
+    const Stage stage{.plan = trial,
+                      .before_step =
+                          [&](RoundEngine& engine, Transport& transport) {
+                            rise(engine, transport,
+                                 all[static_cast<std::size_t>(transport.rank())]);
+                            return true;
+                          },
+                      .told_of_rounds = false};
+    if (copies == 0) {
+      TrainTorn(members, stage, {.rounds = 4, .ranks = {false, true, false}});
+    } else {
+      std::vector<std::unique_ptr<Transport>> transports = NewGroup(3);
+      transports[1] = std::make_unique<DeafTransport>(std::move(transports[1]), 1 + 3 * 4);
+      TrainOver(std::move(transports), members, stage);
+    }
+    EXPECT_EQ(members[0]->member().rounds, 5u);
+    EXPECT_EQ(members[1]->member().rounds, 4u);
+    Train(members, {.plan = kOfThree});
+    ExpectSameParameters(members, members[0]->parameters());
+    return members[0]->parameters();
+  };
+  EXPECT_EQ(train(2), train(0));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -172,6 +173,17 @@ TEST(EvaluationTest, BuffersAreAveragedBySamples) {
   OnGroup(2, [&](collective::Transport& transport) {
     CountingTrainee trainee(0);
     trainee.buffers_ = transport.rank() == 0 ? std::vector<float>{1, 8} : std::vector<float>{5, 0};
+    ASSERT_TRUE(AverageBuffers(trainee, transport, transport.rank() == 0 ? 3 : 1).ok());
+    EXPECT_EQ(trainee.buffers_, (std::vector<float>{2, 6}));
+  });
+}
+
+TEST(EvaluationTest, BuffersThatAreNotFiniteAreLeftOut) {
+  OnGroup(3, [&](collective::Transport& transport) {
+    CountingTrainee trainee(0);
+    const float lost = std::numeric_limits<float>::quiet_NaN();
+    trainee.buffers_ = std::vector<std::vector<float>>{
+        {1, 8}, {5, lost}, {5, 0}}[static_cast<std::size_t>(transport.rank())];
     ASSERT_TRUE(AverageBuffers(trainee, transport, transport.rank() == 0 ? 3 : 1).ok());
     EXPECT_EQ(trainee.buffers_, (std::vector<float>{2, 6}));
   });
