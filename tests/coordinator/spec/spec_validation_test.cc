@@ -224,6 +224,7 @@ const Rule kDataRules[] = {
        s.mutable_data()->mutable_subset()->mutable_craig();
        auto& synchronization = *s.mutable_adapt()->mutable_synchronization();
        synchronization.set_policy(v1::SYNCHRONIZATION_POLICY_LSGD);
+       synchronization.set_period(16);
      },
      "data.subset.craig", "does not go with adapt.synchronization lsgd"},
     {"InputsOfText",
