@@ -63,7 +63,7 @@ class ShardedTest(TwoNodes):
 
         wait_until(lambda: len(self.cluster.job(job).get("attempts", [])) == 2, 60, "another attempt begins")
         done = self.done(job)
-        self.assertIn("went with the members that alone held it", done["attempts"][0]["reason"])
+        self.assertIn("is held by no member of this group", done["attempts"][0]["reason"])
         self.assertGreater(int(done["attempts"][1]["first_round"]), 0)
         self.assertEqual(int(done["result"]["rounds"]), 1000)
 

@@ -45,7 +45,7 @@ class ShardedWorkersTest(ScriptedGroups):
 
         for worker in group:
             failed = worker.await_kind("failed")
-            self.assertIn("parameters went with the members that alone held it", failed["message"])
+            self.assertIn("parameters is held by no member of this group", failed["message"])
             self.assertTrue(failed["transient"], "another try, from a checkpoint, may not meet it")
             worker.process.wait(WITHIN)
 

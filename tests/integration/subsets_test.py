@@ -61,7 +61,7 @@ class SubsetsTest(unittest.TestCase):
         self.assertEqual(done["selection"].split(" samples")[0], whole["selection"].split(" samples")[0])
 
     def test_who_is_left_goes_on_with_the_subset(self):
-        spec = self.spec({"craig": {"fraction": 0.25, "epochs": 20}}, epochs=60)
+        spec = self.spec({"craig": {"fraction": 0.25, "epochs": 20}}, epochs=200)
         spec["workers"] = {"min": 1, "max": 2}
         job = self.cluster.submit(spec)
         wait_until(lambda: int(self.cluster.job(job).get("progress", {}).get("rounds", 0)) >= 10, 60, "some rounds are over")
