@@ -9,7 +9,8 @@ import threading
 import unittest
 
 import bad_inputs
-from cluster import BIN, SOURCE, Cluster, Folder, processes_of
+from cluster import BIN, SOURCE
+from shared_cluster import SharedCluster
 
 sys.path.insert(0, str(SOURCE / "examples/python"))
 
@@ -17,22 +18,11 @@ sys.path.insert(0, str(SOURCE / "examples/python"))
 HEADERS, SETTINGS, PING = 1, 4, 6  # frames of HTTP/2
 
 
-class BadInputsTest(unittest.TestCase):
+class BadInputsTest(SharedCluster):
     @classmethod
-    def setUpClass(cls):
-        cls.folder = Folder()
-        cls.cluster = Cluster(cls.folder.path)
-        cls.cluster.start_coordinator()
+    def begin(cls):
         (cls.folder.path / "job.yaml").write_text(bad_inputs.JOB_FILE)
         cls.job = cls.cluster.tactus("submit", cls.folder.path / "job.yaml")[1].strip()  # no agent: it waits
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.cluster.stop()
-        left = processes_of(cls.folder.path)
-        cls.folder.remove()
-        if left:
-            raise AssertionError(f"processes were left running: {left}")
 
     def run_case(self, number, case):
         folder = self.folder.path / f"case-{number}"

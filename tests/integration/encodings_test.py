@@ -3,35 +3,21 @@ import json
 import unittest
 import urllib.request
 
-from cluster import Cluster, Folder, processes_of, tiny_spec, wait_until
+from cluster import tiny_spec, wait_until
+from shared_cluster import SharedCluster
 
 ROUNDS = 300
 # Of dense values' bytes in this model, whose short tensors travel dense: what each may send at most.
 MOST = {"float16": 0.55, "dq": 0.35, "adacomp": 0.35}
 
 
-class EncodingsTest(unittest.TestCase):
+class EncodingsTest(SharedCluster):
     @classmethod
-    def setUpClass(cls):
-        cls.folder = Folder()
+    def begin(cls):
         cls.corpus = cls.folder.corpus()
-        cls.cluster = Cluster(cls.folder.path)
-        try:
-            cls.cluster.start_coordinator()
-            cls.cluster.start_agent("a", 1)
-            cls.cluster.start_agent("b", 1)
-            cls.jobs = {name: cls.train({"policy": name}) for name in ("dense", *MOST)}
-        except BaseException:
-            cls.tearDownClass()
-            raise
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.cluster.stop()
-        left = processes_of(cls.folder.path)
-        cls.folder.remove()
-        if left:
-            raise AssertionError(f"processes were left running: {left}")
+        cls.cluster.start_agent("a", 1)
+        cls.cluster.start_agent("b", 1)
+        cls.jobs = {name: cls.train({"policy": name}) for name in ("dense", *MOST)}
 
     @classmethod
     def spec(cls, encoding, **stop):

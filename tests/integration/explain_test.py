@@ -2,37 +2,23 @@
 import json
 import unittest
 
-from cluster import Cluster, Folder, processes_of, tiny_spec, wait_until
+from cluster import tiny_spec, wait_until
+from shared_cluster import SharedCluster
 
 
-class ExplainTest(unittest.TestCase):
+class ExplainTest(SharedCluster):
     @classmethod
-    def setUpClass(cls):
-        cls.folder = Folder()
+    def begin(cls):
         cls.corpus = cls.folder.corpus()
-        cls.cluster = Cluster(cls.folder.path)
-        try:
-            cls.cluster.start_coordinator()
-            cls.cluster.start_agent("fast", 1, "1")
-            cls.cluster.start_agent("slow", 1, "0.25")
-            spec = tiny_spec(cls.corpus, time="8s")
-            spec["adapt"]["batch"] = {"policy": "proportional", "per_worker": 16}
-            spec["adapt"]["synchronization"] = {"policy": "periodic", "period": 2}
-            cls.job = cls.cluster.submit(spec)
-            done = cls.cluster.wait(cls.job, ["SUCCEEDED", "FAILED"])
-            if done["state"] != "JOB_STATE_SUCCEEDED":
-                raise AssertionError(done.get("state_reason"))
-        except BaseException:
-            cls.tearDownClass()
-            raise
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.cluster.stop()
-        left = processes_of(cls.folder.path)
-        cls.folder.remove()
-        if left:
-            raise AssertionError(f"processes were left running: {left}")
+        cls.cluster.start_agent("fast", 1, "1")
+        cls.cluster.start_agent("slow", 1, "0.25")
+        spec = tiny_spec(cls.corpus, time="8s")
+        spec["adapt"]["batch"] = {"policy": "proportional", "per_worker": 16}
+        spec["adapt"]["synchronization"] = {"policy": "periodic", "period": 2}
+        cls.job = cls.cluster.submit(spec)
+        done = cls.cluster.wait(cls.job, ["SUCCEEDED", "FAILED"])
+        if done["state"] != "JOB_STATE_SUCCEEDED":
+            raise AssertionError(done.get("state_reason"))
 
     def decisions(self):
         return json.loads(self.cluster.tactus("get", "decisions", self.job, "-o", "json")[1])["decisions"]

@@ -5,33 +5,19 @@ import os
 import signal
 import unittest
 
-from cluster import Cluster, Folder, processes_of, tiny_spec, wait_until
+from cluster import tiny_spec, wait_until
+from shared_cluster import SharedCluster
 
 ROUNDS = 120
 WORKERS = 3  # two on one node, one on another
 
 
-class FollowersTest(unittest.TestCase):
+class FollowersTest(SharedCluster):
     @classmethod
-    def setUpClass(cls):
-        cls.folder = Folder()
+    def begin(cls):
         cls.corpus = cls.folder.corpus(400000)
-        cls.cluster = Cluster(cls.folder.path)
-        try:
-            cls.cluster.start_coordinator()
-            cls.cluster.start_agent("a", 2)
-            cls.cluster.start_agent("b", 1)
-        except BaseException:
-            cls.tearDownClass()
-            raise
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.cluster.stop()
-        left = processes_of(cls.folder.path)
-        cls.folder.remove()
-        if left:
-            raise AssertionError(f"processes were left running: {left}")
+        cls.cluster.start_agent("a", 2)
+        cls.cluster.start_agent("b", 1)
 
     def spec(self, **stop):
         spec = tiny_spec(self.corpus, **(stop or {"rounds": ROUNDS}))

@@ -15,7 +15,8 @@ import unittest
 import xml.etree.ElementTree
 
 import chrome_trace
-from cluster import BIN, Cluster, Folder, processes_of, tiny_spec
+from cluster import BIN, tiny_spec
+from shared_cluster import SharedCluster
 
 SVG = "{http://www.w3.org/2000/svg}"
 LEFT = r"\x1b\[\?25h\x1b\[\?1049l$"  # the cursor, and the screen as it was
@@ -72,29 +73,15 @@ class Terminal:
         os.close(self.slave)
 
 
-class HistoryTest(unittest.TestCase):
+class HistoryTest(SharedCluster):
     @classmethod
-    def setUpClass(cls):
-        cls.folder = Folder()
-        cls.cluster = Cluster(cls.folder.path)
-        try:
-            cls.cluster.start_coordinator()
-            cls.cluster.start_agent("fast", 1, "1")
-            cls.cluster.start_agent("slow", 1, "0.25")
-            spec = tiny_spec(cls.folder.corpus(), rounds=300)
-            spec["adapt"]["batch"] = {"policy": "proportional", "per_worker": 16}
-            cls.job = cls.cluster.submit(spec)
-            cls.cluster.wait(cls.job, {"SUCCEEDED"})
-        except BaseException:
-            cls.tearDownClass()
-            raise
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.cluster.stop()
-        left = processes_of(cls.folder.path)
-        cls.folder.remove()
-        assert not left, f"processes are left: {left}"
+    def begin(cls):
+        cls.cluster.start_agent("fast", 1, "1")
+        cls.cluster.start_agent("slow", 1, "0.25")
+        spec = tiny_spec(cls.folder.corpus(), rounds=300)
+        spec["adapt"]["batch"] = {"policy": "proportional", "per_worker": 16}
+        cls.job = cls.cluster.submit(spec)
+        cls.cluster.wait(cls.job, {"SUCCEEDED"})
 
     def trace(self, *words):
         code, out, err = self.cluster.tactus("trace", self.job, *words)

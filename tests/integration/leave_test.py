@@ -5,22 +5,11 @@ import re
 import signal
 import unittest
 
-from cluster import Cluster, Folder, processes_of, tiny_spec, wait_until
+from cluster import tiny_spec, wait_until
+from one_coordinator import OneCoordinator
 
 
-class LeaveTest(unittest.TestCase):
-    def setUp(self):
-        self.folder = Folder()
-        self.corpus = self.folder.corpus()
-        self.cluster = Cluster(self.folder.path)
-        self.cluster.start_coordinator()
-
-    def tearDown(self):
-        self.cluster.stop()
-        left = processes_of(self.folder.path)
-        self.folder.remove()
-        self.assertEqual(left, [], "processes were left running")
-
+class LeaveTest(OneCoordinator):
     def log(self, name):
         return (self.folder.path / f"{name}.log").read_text()
 
@@ -38,9 +27,6 @@ class LeaveTest(unittest.TestCase):
         wait_until(lambda: self.rounds(job) >= 20, 60, "it trains")
         self.assertEqual(self.cluster.job(job)["attempts"][-1]["nodes"], ["a", "b"])
         return job
-
-    def rounds(self, job):
-        return int(self.cluster.job(job).get("progress", {}).get("rounds", 0))
 
     def goes_on_on(self, nodes, job, beyond):
         """The job when it has trained beyond so many rounds there."""

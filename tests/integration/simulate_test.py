@@ -3,7 +3,8 @@ import json
 import subprocess
 import unittest
 
-from cluster import BIN, Cluster, Folder, processes_of, tiny_spec
+from cluster import BIN, tiny_spec
+from shared_cluster import SharedCluster
 
 FIT_TOLERANCE = 0.3  # of samples/s: the machine may be busy otherwise, and rounds are short
 
@@ -16,30 +17,15 @@ def unequal_spec(corpus):
     return spec
 
 
-class SimulateTest(unittest.TestCase):
+class SimulateTest(SharedCluster):
     @classmethod
-    def setUpClass(cls):
-        cls.folder = Folder()
-        cls.cluster = Cluster(cls.folder.path)
-        try:
-            cls.cluster.start_coordinator()
-            cls.cluster.start_agent("fast", 1, "1")
-            cls.cluster.start_agent("slow", 1, "0.5")
-            cls.job = cls.cluster.submit(unequal_spec(cls.folder.corpus()))
-            done = cls.cluster.wait(cls.job, ["SUCCEEDED", "FAILED"])
-            if done["state"] != "JOB_STATE_SUCCEEDED":
-                raise AssertionError(done.get("state_reason"))
-        except BaseException:
-            cls.tearDownClass()
-            raise
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.cluster.stop()
-        left = processes_of(cls.folder.path)
-        cls.folder.remove()
-        if left:
-            raise AssertionError(f"processes were left running: {left}")
+    def begin(cls):
+        cls.cluster.start_agent("fast", 1, "1")
+        cls.cluster.start_agent("slow", 1, "0.5")
+        cls.job = cls.cluster.submit(unequal_spec(cls.folder.corpus()))
+        done = cls.cluster.wait(cls.job, ["SUCCEEDED", "FAILED"])
+        if done["state"] != "JOB_STATE_SUCCEEDED":
+            raise AssertionError(done.get("state_reason"))
 
     def simulate(self, *words):
         """Runs `tactus simulate --from` the job; returns its JSON object."""

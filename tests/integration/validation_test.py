@@ -2,22 +2,11 @@
 import json
 import unittest
 
-from cluster import Cluster, Folder, processes_of, tiny_spec, wait_until
+from cluster import tiny_spec, wait_until
+from one_coordinator import OneCoordinator
 
 
-class ValidationTest(unittest.TestCase):
-    def setUp(self):
-        self.folder = Folder()
-        self.corpus = self.folder.corpus()
-        self.cluster = Cluster(self.folder.path)
-        self.cluster.start_coordinator()
-
-    def tearDown(self):
-        self.cluster.stop()
-        left = processes_of(self.folder.path)
-        self.folder.remove()
-        self.assertEqual(left, [], "processes were left running")
-
+class ValidationTest(OneCoordinator):
     def spec(self, validation=None, result=None, data=(), **stop):
         spec = tiny_spec(self.corpus, **stop)
         spec["data"].update(dict(data))
