@@ -79,8 +79,10 @@ struct Examples {
 
 // Vectors by whose distances the distances between samples' gradients are bounded.
 struct GradientProxies {
+  static constexpr std::size_t kWidthMax = 65536;
+
   std::vector<float> values{};           // [samples, width] row-major
-  std::size_t width = 0;                 // >= 1
+  std::size_t width = 0;                 // in [1, kWidthMax]
   std::vector<std::uint32_t> classes{};  // of each sample, below class_count
   std::uint32_t class_count = 1;
 };

@@ -96,8 +96,6 @@ class Before {
   std::vector<std::pair<at::Generator, at::Tensor>> generators_;
 };
 
-constexpr std::int64_t kProxyWidthMax = 65536;
-
 // A row a sample; of many positions, [n, positions, classes], their sum.
 at::Tensor SampleRows(const at::Tensor& gradient, const at::Tensor& targets) {
   const bool positions = gradient.dim() == 3 && !targets.is_floating_point() && targets.dim() == 2;
@@ -335,12 +333,12 @@ absl::StatusOr<GradientProxies> TorchModel::Proxies(const Examples& examples) {
     parts_.loss->Sum(output, targets).backward();
     const at::Tensor gradient = output.grad();
     const at::Tensor flat = SampleRows(gradient, targets).to(at::kFloat).cpu().contiguous();
-    if (flat.size(1) > kProxyWidthMax) {
-      return wrong("the model gives " + std::to_string(flat.size(1)) +
-                   " numbers a sample; allowed are " + std::to_string(kProxyWidthMax) +
-                   ", or random in place of craig");
+    const auto width = static_cast<std::size_t>(flat.size(1));
+    if (width > GradientProxies::kWidthMax) {
+      return wrong("the model gives " + std::to_string(width) + " numbers a sample; allowed are " +
+                   std::to_string(GradientProxies::kWidthMax) + ", or random in place of craig");
     }
-    GradientProxies proxies{.width = static_cast<std::size_t>(flat.size(1))};
+    GradientProxies proxies{.width = width};
     const float* const begin = flat.data_ptr<float>();
     proxies.values.assign(begin, begin + flat.numel());
     proxies.class_count = static_cast<std::uint32_t>(parts_.loss->Classes(output, targets));

@@ -41,12 +41,12 @@ void Add(std::span<const std::uint64_t> samples, const model::GradientProxies& f
 
 // Known from the first batch on, before the others are computed.
 absl::Status CheckSize(std::size_t samples, std::size_t width) {
-  if (width > kProxyWidthMax) {
+  if (width > model::GradientProxies::kWidthMax) {
     return data::AtField(
-        kField,
-        absl::InvalidArgumentError("tells samples apart by " + std::to_string(width) +
-                                   " numbers each; allowed are " + std::to_string(kProxyWidthMax) +
-                                   ", or random in place of craig"));
+        kField, absl::InvalidArgumentError("tells samples apart by " + std::to_string(width) +
+                                           " numbers each; allowed are " +
+                                           std::to_string(model::GradientProxies::kWidthMax) +
+                                           ", or random in place of craig"));
   }
   if (samples <= kProxyBytesMax / sizeof(float) / width) return absl::OkStatus();
   return data::AtField(

@@ -24,10 +24,9 @@ struct ChoiceOptions {
   std::function<void()> beside{};       // called now and then
 };
 
-// What samples are told apart by takes no more of a member's memory, nor numbers of one sample;
-// else the choice is InvalidArgument.
+// What samples are told apart by takes no more of a member's memory; else, as for more numbers of
+// one sample than model::GradientProxies::kWidthMax, the choice is InvalidArgument.
 inline constexpr std::size_t kProxyBytesMax = std::size_t{8} << 30;
-inline constexpr std::size_t kProxyWidthMax = 65536;
 
 // All members call it in the same place of their collectives, with equal parameters and buffers; it
 // waits, and passes once over the member's share of all samples. The subset is the same on all.

@@ -158,7 +158,7 @@ TEST(SubsetChoiceTest, MoreThanMemoryMayHoldIsRefusedAtTheFirstBatch) {
   EXPECT_THAT(std::string(choice.status().message()), HasSubstr("more than 8 GiB"));
   EXPECT_THAT(std::string(choice.status().message()), HasSubstr("random in place of craig"));
   trainee.samples_ = 100;
-  trainee.width_ = kProxyWidthMax + 1;
+  trainee.width_ = model::GradientProxies::kWidthMax + 1;
   EXPECT_THAT(std::string(ChooseSubset(trainee, *Alone(), kCraig).status().message()),
               HasSubstr("allowed are 65536, or random in place of craig"));
 }
