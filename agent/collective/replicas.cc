@@ -129,8 +129,7 @@ std::vector<int> ReplicaTransport::failed() {
   add(*groups_.column, ColumnOf(rank(), shape_));
   add(*groups_.equal_places, EqualPlacesOf(rank(), shape_, size()));
   std::ranges::sort(all);
-  const auto repeated = std::ranges::unique(all);
-  all.erase(repeated.begin(), repeated.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
   return all;
 }
 

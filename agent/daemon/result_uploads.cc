@@ -50,8 +50,9 @@ void ResultUploads::Upload(const LastWords& words) {
   std::vector<std::string> paths(words.finished().files().begin(), words.finished().files().end());
   // First those that may be with the coordinator already: with the last that it lacks the job is
   // over, and what is sent after that is refused.
-  std::ranges::stable_partition(
-      paths, [](const auto& path) { return path.starts_with(protocol::kSnapshotFolder); });
+  std::stable_partition(paths.begin(), paths.end(), [](const auto& path) {
+    return path.starts_with(protocol::kSnapshotFolder);
+  });
   for (const std::string& path : paths) {
     const absl::Status status = CheckArtifactPath(path);
     folders_.BeginSend(words.job);

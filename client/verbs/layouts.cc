@@ -60,7 +60,8 @@ std::string TableOf(const policies::MeshChoice& choice) {
   std::vector<std::vector<std::string>> rows = {
       {"LAYOUT", "REPLICAS", "SAMPLES/S", "MEMORY", "BATCH MAX", "WHY NOT"}};
   std::vector<policies::MeshAlternative> alternatives = choice.alternatives;
-  std::ranges::stable_partition(alternatives, [](const auto& each) { return each.replicas > 0; });
+  std::stable_partition(alternatives.begin(), alternatives.end(),
+                        [](const auto& each) { return each.replicas > 0; });
   for (const policies::MeshAlternative& each : alternatives) {
     const bool can = each.replicas > 0;
     rows.push_back({LayoutName(each.shape), can ? std::to_string(each.replicas) : "-",

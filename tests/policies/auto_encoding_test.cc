@@ -31,7 +31,7 @@ VirtualJobOptions FourWorkers(double transfer_seconds) {
 std::vector<Encoding> EncodingsOf(const VirtualJob& job) {
   std::vector<Encoding> encodings;
   for (const Plan& plan : job.plans()) encodings.push_back(plan.encoding);
-  encodings.erase(std::ranges::unique(encodings).begin(), encodings.end());
+  encodings.erase(std::unique(encodings.begin(), encodings.end()), encodings.end());
   return encodings;
 }
 

@@ -21,7 +21,7 @@ bool Tiered(const std::vector<std::uint32_t>& nodes) {
   std::vector<std::uint32_t> sorted = nodes;
   std::ranges::sort(sorted);
   const auto distinct =
-      static_cast<std::size_t>(std::ranges::unique(sorted).begin() - sorted.begin());
+      static_cast<std::size_t>(std::unique(sorted.begin(), sorted.end()) - sorted.begin());
   return distinct > 1 && distinct < nodes.size();
 }
 

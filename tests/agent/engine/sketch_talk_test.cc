@@ -81,7 +81,7 @@ TEST(SketchTalkTest, RanksDoNotMatter) {
   std::vector<std::vector<float>> vectors = kVectors;
   vectors.push_back({0, 0, 5, 0, 0, 1, 0, 0, 0, 0, 0, -4, 0, 0, 0, 2});
   const Said said = Talk(vectors, 4);
-  std::ranges::rotate(vectors, vectors.begin() + 1);
+  std::rotate(vectors.begin(), vectors.begin() + 1, vectors.end());
 
   const Said rotated = Talk(vectors, 4);
 
