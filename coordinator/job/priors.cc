@@ -30,6 +30,19 @@ std::string PriorKey(const std::string& kind, const std::vector<MemberRecord>& m
   return kind + "-" + std::string(digits.data(), end);
 }
 
+std::string PassBoundKey(const std::string& kind, const MemberRecord& member) {
+  return "pass-" + PriorKey(kind, {member});
+}
+
+std::string BytesOfPassBound(std::uint32_t samples) { return std::to_string(samples); }
+
+std::uint32_t PassBoundOf(const std::string& bytes) {
+  std::uint32_t samples = 0;
+  const char* const end = bytes.data() + bytes.size();
+  const auto read = std::from_chars(bytes.data(), end, samples);
+  return read.ec == std::errc() && read.ptr == end ? samples : 0;
+}
+
 void Priors::Restore(PriorRecord record) {
   newest_ = std::max(newest_, record.number);
   std::string key = record.key;

@@ -17,8 +17,14 @@ namespace tactus::job {
 // emulated speeds they run on, in any order. Requires: kind is not empty.
 std::string PriorKey(const std::string& kind, const std::vector<MemberRecord>& members);
 
-// The newest kPriorsMax of policies::Prior, as bytes that nobody has looked at; those put longest
-// ago give way. One thread.
+// What was found of one device's memory stands beside it, by kind of job and model of the device:
+// how many samples a pass may have, as more ran out of memory. 0: the bytes say nothing of it.
+std::string PassBoundKey(const std::string& kind, const MemberRecord& member);
+std::string BytesOfPassBound(std::uint32_t samples);
+std::uint32_t PassBoundOf(const std::string& bytes);
+
+// The newest kPriorsMax of policies::Prior and bounds of passes, as bytes that nobody has looked
+// at; those put longest ago give way. One thread.
 class Priors {
  public:
   static constexpr std::size_t kPriorsMax = 1000;

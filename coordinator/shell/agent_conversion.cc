@@ -244,6 +244,7 @@ agent::v1::ToAgent ToProto(const job::StartWorker& action) {
     start->mutable_start()->set_checkpoint("sha256:" + action.checkpoint);
   }
   start->mutable_start()->set_skip_samples(action.skip_samples);
+  start->mutable_start()->set_pass_samples_max(action.pass_samples_max);
   return proto;
 }
 

@@ -33,7 +33,6 @@ class CountingTrainee final : public Trainee {
   }
   engine::BringStretch Bringing() override { return {}; }
   Duration waited_for_data() const override { return {}; }
-  std::uint32_t TakeOutOfMemory() override { return 0; }
   absl::StatusOr<model::EvaluationSums> Evaluate(std::span<const std::uint64_t> indices) override {
     largest_ = std::max<std::uint64_t>(largest_, indices.size());
     if (indices.size() > fits_) return absl::ResourceExhaustedError("out of memory");
