@@ -66,4 +66,16 @@ void Priors::Put(const std::string& key, std::string prior, Actions& actions) {
   }
 }
 
+std::uint32_t Priors::PassSamplesMax(const std::string& kind, const MemberRecord& member) const {
+  return kind.empty() ? 0 : PassBoundOf(Find(PassBoundKey(kind, member)));
+}
+
+void Priors::BoundPasses(const std::string& kind, const MemberRecord& member, std::uint32_t samples,
+                         Actions& actions) {
+  if (samples == 0 || kind.empty()) return;
+  const std::uint32_t known = PassSamplesMax(kind, member);
+  if (known != 0 && known <= samples) return;
+  Put(PassBoundKey(kind, member), BytesOfPassBound(samples), actions);
+}
+
 }  // namespace tactus::job

@@ -38,6 +38,13 @@ class Priors {
   // In the place of what there was of the key. What changes is to be written.
   void Put(const std::string& key, std::string prior, Actions& actions);
 
+  // Samples of a pass of such a job on the member's device; 0: no bound is known.
+  std::uint32_t PassSamplesMax(const std::string& kind, const MemberRecord& member) const;
+
+  // More of them did not fit, which is put where it is news. 0, or an empty kind: there is none.
+  void BoundPasses(const std::string& kind, const MemberRecord& member, std::uint32_t samples,
+                   Actions& actions);
+
  private:
   std::map<std::string, PriorRecord> records_;  // by key
   std::uint64_t newest_ = 0;                    // number of a record, put so far

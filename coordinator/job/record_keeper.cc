@@ -542,21 +542,6 @@ void RecordKeeper::PersistMemory(Turn turn) {
   turn.actions.push_back(job::PersistMemory{{.job = record_.id, .memory = steering_.Memory()}});
 }
 
-std::uint32_t RecordKeeper::PassSamplesMax(const MemberRecord& member) const {
-  if (record_.settings.kind.empty()) return 0;
-  return PassBoundOf(priors_.Find(PassBoundKey(record_.settings.kind, member)));
-}
-
-void RecordKeeper::NoteOutOfMemory(std::uint32_t rank, const ReportMessage& message, Turn turn) {
-  if (message.out_of_memory == 0) return;
-  tracker_->NoteRepeated(message.out_of_memory);
-  if (record_.settings.kind.empty() || message.pass_samples_max == 0) return;
-  const std::string key = PassBoundKey(record_.settings.kind, record_.members.at(rank));
-  const std::uint32_t known = PassBoundOf(priors_.Find(key));
-  if (known != 0 && known <= message.pass_samples_max) return;
-  priors_.Put(key, BytesOfPassBound(message.pass_samples_max), turn.actions);
-}
-
 // Of the group that there is: what was found is true of its devices.
 void RecordKeeper::HandOn(Turn turn) {
   handed_on_ = turn.now;

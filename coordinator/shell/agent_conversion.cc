@@ -115,6 +115,11 @@ std::string Major(const std::string& version) {
 absl::StatusOr<job::FromWorker> FromProto(const v1::FromWorker& proto) {
   static const runtime::MessageFields<job::FromWorker, v1::FromWorker> kFields;
   std::optional<job::FromWorker> message = kFields.Read(proto);
+  if (proto.has_report()) {
+    const absl::Status status =
+        CheckText("from_worker.message.report.slowdown", proto.report().slowdown(), kTextBytesMax);
+    if (!status.ok()) return status;
+  }
   if (message) return *std::move(message);
   return runtime::InvalidFields({{.field = "from_worker.message", .description = "is missing"}});
 }
