@@ -232,22 +232,6 @@ TEST(JobUnheardTest, AStartingJobsTimeStandsStillWhileNobodyIsHeard) {
   EXPECT_THAT(rig.record().state_reason, HasSubstr("not ready within 10 minutes"));
 }
 
-// Its member never learned of the others and gave up, for which they lose the group, too.
-TEST(JobUnheardTest, SoDoesOneThatDidNotMeetAndNoAttemptIsLost) {
-  JobSettings settings = {.workers_min = 1, .workers_max = 3, .retries = 0};
-  Rig rig(Job(1, settings));
-  rig.ToFormed();
-  rig.Step(Miss("b"));
-  rig.Step(Said(1, GroupLostMessage{.generation = 1, .reason = "a member ended"}));
-  rig.Step(Said(2, GroupLostMessage{.generation = 1, .reason = "a member ended"}));
-
-  rig.StepAt(rig.seconds() + 3, Ticked{});
-
-  EXPECT_EQ(rig.record().state, JobState::kSuspending);
-  EXPECT_EQ(rig.record().state_reason, "node b is lost: not heard for 10 s; starts on others");
-  EXPECT_EQ(rig.record().fruitless, 0u);
-}
-
 TEST(JobUnheardTest, AJobThatStartsOnANodeThatIsNotHeardStartsOnOthers) {
   Rig rig(JobOnce(1));
   rig.ToStarting();
@@ -265,6 +249,22 @@ TEST(JobUnheardTest, AJobThatStartsOnANodeThatIsNotHeardStartsOnOthers) {
   EXPECT_EQ(rig.record().fruitless, 0U);
   ASSERT_EQ(rig.record().members.size(), 2U);
   for (const MemberRecord& member : rig.record().members) EXPECT_EQ(member.node, "a");
+}
+
+// Its member never learned of the others and gave up, for which they lose the group, too.
+TEST(JobUnheardTest, SoDoesOneThatDidNotMeetAndNoAttemptIsLost) {
+  JobSettings settings = {.workers_min = 1, .workers_max = 3, .retries = 0};
+  Rig rig(Job(1, settings));
+  rig.ToFormed();
+  rig.Step(Miss("b"));
+  rig.Step(Said(1, GroupLostMessage{.generation = 1, .reason = "a member ended"}));
+  rig.Step(Said(2, GroupLostMessage{.generation = 1, .reason = "a member ended"}));
+
+  rig.StepAt(rig.seconds() + 3, Ticked{});
+
+  EXPECT_EQ(rig.record().state, JobState::kSuspending);
+  EXPECT_EQ(rig.record().state_reason, "node b is lost: not heard for 10 s; starts on others");
+  EXPECT_EQ(rig.record().fruitless, 0u);
 }
 
 TEST(JobUnheardTest, TheFilesOfAResultAreWaitedForWhileTheirNodeIsNotHeard) {
