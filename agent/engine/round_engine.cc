@@ -197,6 +197,8 @@ void RoundEngine::TakeSubset(std::optional<Subset> subset, Instant end) {
   if (subset && former.number > 0) member_.learning_rate.ForgetNoise();
   Subset next = subset ? *std::move(subset) : former;
   next.epoch = member_.ledger.epoch();
+  next.kind = member_.options.subset.kind;
+  next.by_inputs = member_.options.subset.by_inputs;
   member_.ledger.Choose(std::move(next));
   member_.MoveEdge(std::max(member_.edge, end));
 }
