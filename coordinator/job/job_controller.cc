@@ -311,9 +311,10 @@ std::string JobController::EndingWords() const {
 }
 
 Duration JobController::CancelLimit() const {
-  const Duration validation = ValidationTime(record().progress.validation);
+  const Duration edge = EdgeTime(record());
   const Duration standard =
-      record().discard ? deadlines_.discard + validation : deadlines_.cancel + 2 * validation;
+      record().discard ? deadlines_.discard + edge
+                       : deadlines_.cancel + edge + ValidationTime(record().progress.validation);
   return record().cancel_grace.value_or(standard);
 }
 

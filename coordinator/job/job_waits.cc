@@ -78,8 +78,7 @@ std::optional<Duration> JobController::Patience() const {
   if (In<phase::Starting>()) return deadlines_.silence.least;
   if (!In<phase::Training>() && !In<phase::Regrouping>()) return std::nullopt;
   const bool known = keeper_.tracker()->LongRoundSeconds() > 0;
-  return Rounds(known ? deadlines_.silence : deadlines_.stall) +
-         ValidationTime(record().progress.validation);
+  return Rounds(known ? deadlines_.silence : deadlines_.stall) + EdgeTime(record());
 }
 
 std::string JobController::TrainingWords() const {

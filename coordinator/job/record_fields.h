@@ -269,6 +269,7 @@ void Fields(auto& archive, Of<JobRecord> auto& record) {
   archive("difference_reason", record.difference_reason);
   archive("selections", record.selections);
   archive("selection", record.selection);
+  archive("selection_seconds", record.selection_seconds);
   archive("resizes", record.resizes);
   archive("resize_reason", record.resize_reason);
   archive("loaded", record.loaded);

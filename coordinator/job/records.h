@@ -331,7 +331,8 @@ struct JobRecord {
   std::string difference_reason{};  // of the last one, for people; empty: there was none
   // Choices of the samples that epochs are made of.
   std::uint64_t selections = 0;
-  std::string selection{};  // the last one, for people; empty: there was none
+  std::string selection{};       // the last one, for people; empty: there was none
+  double selection_seconds = 0;  // that the group stood still for the longest one
   // Once in a job's life at most. Where there was nothing to go back to the reason alone is set.
   std::optional<Rollback> rollback{};
   // Groups that were formed of others on purpose, as some joined or left while the rest trained.
