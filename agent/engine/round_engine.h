@@ -313,6 +313,7 @@ class RoundEngine {
   std::vector<cuda::LaneValue> OwnLanesOf(const Round& round);
   bool ClockDecides() const;
   void AddToEnd(Round& round, Duration later);
+  std::optional<Instant> TakeMean(std::span<float> values);
   bool AlignParameters();
   bool AlignOptimizers();
 
