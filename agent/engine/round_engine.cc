@@ -179,8 +179,7 @@ void RoundEngine::TakeValidation(const Validation& validation) {
   // What was just found to be the best is what it ends for, whatever the training losses say.
   if (best || !member_.EndTrial()) return;
   validated_.reset();
-  gathered_state_ = {};  // of what is no more
-  state_gathered_ = false;
+  ForgetGathered();
   member_.at_mean = false;  // what was put back is this member's own
   MeetAtMean();
 }
@@ -221,7 +220,7 @@ void RoundEngine::Compare(const HashedParameters& own) {
                               .wrong = comparison.wrong};
     completion = TakeOver(member_, group_, rejoining);
     if (completion.progress == Progress::kFailed) return LoseGroup(completion.reason);
-    if (!ShareOutState(completion.at)) return;
+    if (!ShareOutState(completion.at) || !GatherAnew(completion.at)) return;
     comparison_ = std::move(comparison);
   }
   if (outcome_ != Outcome::kTraining) return;
@@ -248,9 +247,7 @@ BlockCursor RoundEngine::CursorOf(Block block) const {
 void RoundEngine::OpenRound() {
   validated_.reset();
   member_.TakeOwn();
-  gathered_.clear();
-  gathered_state_ = {};
-  state_gathered_ = false;
+  ForgetGathered();
   gathering_ = {};
   const policies::Plan& plan = group_.round_plan();
   synchronizer_ = &group_.synchronizer();

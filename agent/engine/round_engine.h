@@ -297,6 +297,8 @@ class RoundEngine {
   void Drain();
   void MeetAtMean();
   void PassResiduals();
+  bool GatherAnew(Instant& at);
+  void ForgetGathered();
   void ApplyPending();
 
   // From what was combined to parameters, report, ledger, plan and end.
