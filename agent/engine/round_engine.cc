@@ -15,10 +15,11 @@ using collective::Progress;
 
 namespace {
 
-policies::RoundLosses LossesOf(const Lanes& lanes, std::uint64_t steps) {
+// told: of the lanes' samples, those whose losses are in the sums.
+policies::RoundLosses LossesOf(const Lanes& lanes, double told, std::uint64_t steps) {
   return {.common = {.sum = lanes.common_loss_sum, .samples = lanes.common_samples},
           .local = {.sum = lanes.loss_sum - lanes.common_loss_sum,
-                    .samples = lanes.samples - lanes.common_samples},
+                    .samples = told - lanes.common_samples},
           .steps = steps};
 }
 
@@ -402,7 +403,9 @@ void RoundEngine::Apply(Round& round, Duration transfer) {
   }
   synchronizer_->Apply(round, combined, useful);
   member_.encodings.Settle(useful);
-  if (useful) member_.AddLosses(LossesOf(lanes, round.updates));
+  if (useful) {
+    member_.AddLosses(LossesOf(lanes, synchronizer_->SamplesTold(lanes), round.updates));
+  }
   if (!finite) combined.norm2 = 0;
   Report(round, combined, transfer);
   Count(lanes);
@@ -418,7 +421,8 @@ std::string RoundEngine::ReasonOfSamples(double samples) const {
 void RoundEngine::Report(const Round& round, const Combined& combined, Duration transfer) {
   const Lanes& lanes = combined.lanes;
   const auto samples_global = static_cast<std::uint64_t>(lanes.samples);
-  const policies::RoundLosses losses = LossesOf(lanes, round.updates);
+  const policies::RoundLosses losses =
+      LossesOf(lanes, synchronizer_->SamplesTold(lanes), round.updates);
   const policies::UpdateFacts gradient = GradientFactsOf(round, combined);
   member_.samples += round.samples;
   member_.samples_global += samples_global;
