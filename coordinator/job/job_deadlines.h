@@ -36,8 +36,9 @@ struct JobDeadlines {
       .rounds = 4, .least = std::chrono::seconds(2), .most = std::chrono::seconds(60)};
   // From the loss of a group, or from its members' words on it, to the next step of each of them
   // who is heard: its word that it lost its group, which it notices within a round, then its
-  // address. Who says nothing is asked for; where its agent answers it has one `inquiry` more, is
-  // ended, and the others go on without it.
+  // address. Who says nothing is asked for; where its agent answers twice, an `inquiry` apart, and
+  // it has done nothing meanwhile, it is ended, and the others go on without it. Who does something
+  // has as long as `silence`.
   RoundMultiple regroup = {
       .rounds = 4, .least = std::chrono::seconds(2), .most = std::chrono::seconds(60)};
   // From the first look at which two witnesses say that a member stands still, and at all looks

@@ -257,8 +257,7 @@ void JobController::LookAtAll(Turn turn) {
 // Who stands still for certain is told of at once; of the others the next look tells more.
 void JobController::On(std::uint32_t rank, const StandingMessage& message, Turn turn) {
   if (auto* const regrouping = std::get_if<phase::Regrouping>(&phase_)) {
-    if (regrouping->asked) regrouping->answered.insert(rank);
-    return;
+    return See(rank, message, *regrouping, turn.now);
   }
   auto* const training = std::get_if<phase::Training>(&phase_);
   if (training == nullptr || !training->stillness) return;
