@@ -35,7 +35,7 @@ struct CheckpointModel {
 struct SimulatedJob {
   // Its specification, each fact once: what engines and controller both need of it stands in
   // `engine` (SettingsOf), whose train_samples is the learner's. Its subset is none or drawn, as
-  // learners have no gradients of samples to choose by; shards by memory are as the devices' speeds.
+  // learners have no gradients of samples to choose by; shards by memory are as devices' speeds.
   engine::EngineOptions engine{};
   job::JobSettings settings{};
   std::string spec{};  // serialized; only carried to the records

@@ -64,38 +64,6 @@ TEST_F(CheckersTest, ACleanRunBreaksNothing) {
   EXPECT_THAT(Broken(), IsEmpty());
 }
 
-// Epochs of two of four samples, chosen anew after each.
-TEST_F(CheckersTest, ASampleIsUsedTwiceWhereItWasChosenAnewAndNoMore) {
-  checkers_.OnGroup(kGroup, 1, 2, {.of = 4});
-  const auto round = [&](std::uint64_t number, std::uint64_t epoch, std::uint64_t after,
-                         const std::vector<std::uint64_t>& samples) {
-    checkers_.OnSamples(kGroup, {.round = number, .epoch = epoch, .indices = samples});
-    checkers_.OnRoundClosed(kGroup, {.round = number, .epoch = after},
-                            At(static_cast<double>(number)));
-  };
-  round(0, 0, 1, {3, 1});
-  round(1, 1, 1, {2});
-  round(2, 1, 2, {2});
-  EXPECT_THAT(Broken(), IsEmpty());
-
-  round(3, 2, 3, {0});
-  EXPECT_THAT(Broken(), ElementsAre("job 1 generation 1: epoch 2 used 1 of 2 samples"));
-  round(4, 3, 3, {0, 0});
-  round(5, 3, 3, {0});
-  EXPECT_THAT(Broken(),
-              ElementsAre("job 1 generation 1: sample 0 was used three times in epoch 3"));
-}
-
-TEST_F(CheckersTest, ASampleOfASubsetIsUsedOnceWhereNoneWasChosenAnew) {
-  checkers_.OnGroup(kGroup, 1, 2, {.of = 4, .epochs = 2});
-  checkers_.OnSamples(kGroup, {.round = 0, .epoch = 1, .indices = {{2}}});
-  checkers_.OnRoundClosed(kGroup, {.round = 0}, At(0));
-  checkers_.OnSamples(kGroup, {.round = 1, .epoch = 1, .indices = {{2}}});
-  checkers_.OnRoundClosed(kGroup, {.round = 1}, At(1));
-
-  EXPECT_THAT(Broken(), ElementsAre("job 1 generation 1: sample 2 was used twice in epoch 1"));
-}
-
 TEST_F(CheckersTest, ARoundFollowsTheFormer) {
   Round(0, {2, 0});
   checkers_.OnRoundClosed(kGroup, {.round = 2}, At(2));
