@@ -122,7 +122,7 @@ class Observations {
   // The longest step, max_i sizes_i / v_i. [s] REQUIRES: SpeedsKnown(), one size a rank.
   double StepSeconds(const std::vector<std::uint32_t>& sizes) const;
 
-  // D, the transfer of a round, >= 0: the median of the latest rounds, of those alone that exchanged
+  // D, a round's transfer, >= 0: the median of the latest rounds, of those alone that exchanged
   // as the newest plan does; empty before kObservationsMin of them or kSecondsEnough of transfers.
   //
   //   D of one round = mean_i L_i - max_i (L_i - blocked_i)   every step and periodic

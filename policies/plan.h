@@ -149,7 +149,7 @@ struct Report {
   // samples of members whose numbers were not finite, which are in samples_global all the same.
   std::uint64_t local_samples_global = 0;
   double local_loss_mean_global = 0;
-  // > 0: the update was skipped everywhere; lsgd: by so many members, and all of them is everywhere.
+  // > 0: the update was skipped everywhere; lsgd: by so many members, all of them is everywhere.
   std::uint32_t nonfinite_members = 0;
   // Gradients that the mean is of: members with samples; of a single member's two halves, 2.
   std::uint32_t contributors = 0;

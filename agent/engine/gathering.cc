@@ -76,7 +76,7 @@ void RoundEngine::ForgetGathered() {
 }
 
 // Once members have taken over what others hold: of residuals each keeps its own. False: the group
-// was lost by it. at: moves to when it is done, and nothing else happens where nothing was gathered.
+// was lost by it. at: moves to when it is done. Where nothing was gathered nothing happens.
 bool RoundEngine::GatherAnew(Instant& at) {
   if (!state_gathered_) return true;
   const Completion completion = GatherState(member_, group_, gathered_state_);

@@ -53,10 +53,11 @@ TEST_F(CheckedSubsetsTest, ASampleIsUsedTwiceWhereItWasChosenAnewAndNoMore) {
 
 TEST_F(CheckedSubsetsTest, ASampleOfASubsetIsUsedOnceWhereNoneWasChosenAnew) {
   checkers_.OnGroup(kGroup, 1, 2, {.of = 4, .epochs = 2});
-  checkers_.OnSamples(kGroup, {.round = 0, .epoch = 1, .indices = {{2}}});
-  checkers_.OnRoundClosed(kGroup, {.round = 0}, At(0));
-  checkers_.OnSamples(kGroup, {.round = 1, .epoch = 1, .indices = {{2}}});
-  checkers_.OnRoundClosed(kGroup, {.round = 1}, At(1));
+  const std::vector<std::uint64_t> samples = {2};
+  for (const std::uint64_t round : {0, 1}) {
+    checkers_.OnSamples(kGroup, {.round = round, .epoch = 1, .indices = samples});
+    checkers_.OnRoundClosed(kGroup, {.round = round}, At(static_cast<double>(round)));
+  }
 
   EXPECT_THAT(Broken(), ElementsAre("job 1 generation 1: sample 2 was used twice in epoch 1"));
 }
