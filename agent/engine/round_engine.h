@@ -230,10 +230,10 @@ class RoundEngine {
   // what was chosen is of another kind than theirs, be it within an epoch. All know it alike. It is
   // an edge then with no round under way.
   bool selection_due() const;
-  // They have, all the same; its epoch and kind are set here. `end` on this member's clock: the time
-  // counts as a validation's. Nothing: what was chosen before stays, for as many epochs, in place of
-  // what was looked for. Requires: selection_due(), and something was chosen before where nothing is
-  // now.
+  // They have, all the same; its epoch and kind are set here. `end` on this member's clock: the
+  // time counts as a validation's. Nothing: what was chosen before stays, for as many epochs, in
+  // place of what was looked for. Requires: selection_due(), and something was chosen before where
+  // nothing is now.
   void TakeSubset(std::optional<Subset> subset, Instant end);
 
   // Whether all members are to compare their parameters now, before the next round: as one's clock
