@@ -126,8 +126,11 @@ TEST_P(NodesTest, OnlyLeadersSendWhatIsEncodedAndLeaveSomethingOut) {
       const std::size_t count = group_.encodings(rank).Residuals().size();
       for (std::size_t which = 0; which < count; ++which) {
         if (group_.LeftOver(rank, which).size() < 10) continue;  // what the residual is of
-        if (leads) EXPECT_EQ(group_.LeftOver(rank, which), leaders_.LeftOver(as, which));
-        if (!leads) EXPECT_THAT(group_.LeftOver(rank, which), Each(0));
+        if (leads) {
+          EXPECT_EQ(group_.LeftOver(rank, which), leaders_.LeftOver(as, which));
+        } else {
+          EXPECT_THAT(group_.LeftOver(rank, which), Each(0));
+        }
       }
     }
   }
