@@ -111,10 +111,7 @@ class Comparing {
     for (std::size_t rank = 0; rank < members_.size(); ++rank) {
       threads.emplace_back([&, rank] {
         const auto flip = [&, rank](RoundEngine& engine, Transport&) {
-          if (rank == victim && engine.rounds() == rounds) {
-            Flip(*members_[rank], parameter, bit);
-            if (spoil) spoil(*members_[rank]);
-          }
+          if (rank == victim && engine.rounds() == rounds) Flip(*members_[rank], parameter, bit);
           return true;
         };
         members_[rank]->TrainIn(*transports[rank], plan, {}, flip,
@@ -127,13 +124,10 @@ class Comparing {
   std::size_t comparisons() const { return comparisons_; }
   Survivor& operator[](std::size_t rank) { return *members_[rank]; }
 
-  // What else goes wrong with the victim then, before each comparison, and after one that found
-  // something; may be empty.
-  std::function<void(Survivor& victim)> spoil{};
+  // After each step, and after a comparison that found something; may be empty.
   std::function<void(std::size_t rank, RoundEngine& engine)> at_step{};
   std::function<void(std::size_t rank, RoundEngine& engine)> on_found{};
 
- private:
   static void Flip(Survivor& member, std::size_t parameter, unsigned bit) {
     std::vector<float> values = member.parameters();
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(values[parameter]) ^ (1u << bit);
@@ -141,6 +135,7 @@ class Comparing {
     member.device().Copy(values, member.member().parameters);
   }
 
+ private:
   void AtStep(RoundEngine& engine, std::size_t rank) {
     if (at_step) at_step(rank, engine);
     if (engine.comparison_due()) Compare(engine, rank);
@@ -280,13 +275,16 @@ TEST(CompareTest, WhatWasGatheredAtTheEdgeIsOfTheRightMembers) {
   options.optimizer = AdamOptions{.learning_rate = 0.001};
   options.shards = {.by = ShardBy::kEqual, .copies = 2};
   Comparing three(options, 3);
-  three.spoil = [](Survivor& victim) {
-    for (ShardPiece& piece : victim.member().shard->pieces()) {
-      victim.device().Fill(1e6f, piece.buffers[0].span());
-    }
-  };
-  three.at_step = [](std::size_t rank, RoundEngine& engine) {
+  bool spoilt = false;
+  three.at_step = [&](std::size_t rank, RoundEngine& engine) {
     if (rank == 0) engine.RequestResiduals();  // of all state, at each edge
+    if (rank != 1 || spoilt || engine.rounds() < 50 || !engine.comparison_due()) return;
+    // Of a round before all would have taken over its part of the parameters.
+    spoilt = true;
+    Comparing::Flip(three[1], 20, 20);
+    for (ShardPiece& piece : three[1].member().shard->pieces()) {
+      three[1].device().Fill(1e6f, piece.buffers[0].span());
+    }
   };
   std::vector<std::vector<float>> gathered;
   std::vector<std::vector<float>> held(3);  // of the first buffer, each member's own stretch
@@ -296,7 +294,7 @@ TEST(CompareTest, WhatWasGatheredAtTheEdgeIsOfTheRightMembers) {
     held[rank].assign(own.buffers[0].span().begin(), own.buffers[0].span().end());
   };
 
-  three.Train({.batch_sizes = {3, 2, 4}}, 50, 1, 20, 20);
+  three.Train({.batch_sizes = {3, 2, 4}}, 1000, 0, 0, 0);
 
   ASSERT_EQ(three.found(0).size(), 1u) << three[0].reason();
   EXPECT_THAT(three.found(0)[0].comparison.wrong, ElementsAre(1u));
