@@ -14,9 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr GroupKey kGroup{.job = {1}, .generation = 1};
-
-Instant At(double seconds) { return Instant{} + Seconds(seconds); }
+constexpr GroupKey kChoosingGroup{.job = {1}, .generation = 1};
 
 class CheckedSubsetsTest : public testing::Test {
  protected:
@@ -31,12 +29,12 @@ class CheckedSubsetsTest : public testing::Test {
 
 // Epochs of two of four samples, chosen anew after each.
 TEST_F(CheckedSubsetsTest, ASampleIsUsedTwiceWhereItWasChosenAnewAndNoMore) {
-  checkers_.OnGroup(kGroup, 1, 2, {.of = 4});
+  checkers_.OnGroup(kChoosingGroup, 1, 2, {.of = 4});
   const auto round = [&](std::uint64_t number, std::uint64_t epoch, std::uint64_t after,
                          const std::vector<std::uint64_t>& samples) {
-    checkers_.OnSamples(kGroup, {.round = number, .epoch = epoch, .indices = samples});
-    checkers_.OnRoundClosed(kGroup, {.round = number, .epoch = after},
-                            At(static_cast<double>(number)));
+    checkers_.OnSamples(kChoosingGroup, {.round = number, .epoch = epoch, .indices = samples});
+    checkers_.OnRoundClosed(kChoosingGroup, {.round = number, .epoch = after},
+                            Instant{} + Seconds(static_cast<double>(number)));
   };
   round(0, 0, 1, {3, 1});
   round(1, 1, 1, {2});
@@ -52,11 +50,12 @@ TEST_F(CheckedSubsetsTest, ASampleIsUsedTwiceWhereItWasChosenAnewAndNoMore) {
 }
 
 TEST_F(CheckedSubsetsTest, ASampleOfASubsetIsUsedOnceWhereNoneWasChosenAnew) {
-  checkers_.OnGroup(kGroup, 1, 2, {.of = 4, .epochs = 2});
+  checkers_.OnGroup(kChoosingGroup, 1, 2, {.of = 4, .epochs = 2});
   const std::vector<std::uint64_t> samples = {2};
   for (const std::uint64_t round : {0, 1}) {
-    checkers_.OnSamples(kGroup, {.round = round, .epoch = 1, .indices = samples});
-    checkers_.OnRoundClosed(kGroup, {.round = round}, At(static_cast<double>(round)));
+    checkers_.OnSamples(kChoosingGroup, {.round = round, .epoch = 1, .indices = samples});
+    checkers_.OnRoundClosed(kChoosingGroup, {.round = round},
+                            Instant{} + Seconds(static_cast<double>(round)));
   }
 
   EXPECT_THAT(Broken(), ElementsAre("job 1 generation 1: sample 2 was used twice in epoch 1"));
