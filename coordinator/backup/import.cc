@@ -57,11 +57,11 @@ absl::StatusOr<std::set<std::string>> LookThrough(const std::string& path) {
   return service::ReadBlobs(**store);
 }
 
-using Listed = std::map<std::string, std::uint64_t>;
+using InBucket = std::map<std::string, std::uint64_t>;
 
 // What is in the bucket; nothing, where there is none.
-absl::StatusOr<Listed> BlobsOf(const bucket::BucketOptions& options) {
-  if (options.place.empty()) return Listed();
+absl::StatusOr<InBucket> BlobsOf(const bucket::BucketOptions& options) {
+  if (options.place.empty()) return InBucket();
   const absl::StatusOr<std::unique_ptr<bucket::Bucket>> bucket = bucket::Bucket::Open(options);
   if (!bucket.ok()) return bucket.status();
   return service::BucketBlobs::ListBlobs(**bucket);
@@ -108,7 +108,7 @@ absl::StatusOr<ImportReport> Import(const ImportOrder& order) {
   if (!status.ok()) return status;
   const absl::StatusOr<std::set<std::string>> files = LookThrough(copy.path());
   if (!files.ok()) return files.status();
-  const absl::StatusOr<Listed> there = BlobsOf(order.blobs);
+  const absl::StatusOr<InBucket> there = BlobsOf(order.blobs);
   if (!there.ok()) return there.status();
   const absl::StatusOr<store::Imported> rows = store::ImportIntoShared(copy.path(), order.to);
   if (!rows.ok()) return rows.status();

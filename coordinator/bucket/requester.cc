@@ -194,7 +194,6 @@ absl::StatusOr<Answer> Requester::Attempt(const Request& request, const std::str
   Headers headers;
   headers.Add("x-amz-content-sha256: " + body_sha256);
   if (!keys->token.empty()) headers.Add("x-amz-security-token: " + keys->token);
-  headers.Add("Expect:");  // a server that refuses says so soon enough
   headers.Add("Content-Type: application/octet-stream");
   // A server's refusal may be longer than a small range.
   Coming coming{.bytes_max = std::max(request.range ? request.range->count : kAnswerBytesMax,
