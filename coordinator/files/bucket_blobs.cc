@@ -180,13 +180,14 @@ void BucketBlobs::Bring(const std::string& sha256) {
 
 void BucketBlobs::OnBrought(const std::string& sha256, std::uint64_t size_bytes,
                             absl::Status status) {
-  if (absl::IsNotFound(status) && there_.contains(sha256)) {
+  const bool absent = absl::IsNotFound(status);
+  if (absent && there_.contains(sha256)) {
     Gone(sha256);
     if (arriving_.SizeOfWhole(sha256)) return Bring(sha256);
     status =
         absl::UnavailableError("sha256:" + sha256 + ": is gone from the bucket; bring it again");
   }
-  Tell(status);
+  if (!absent) Tell(status);
   if (status.ok()) {
     Enter(sha256, size_bytes);
     arriving_.Drop(sha256);

@@ -186,7 +186,7 @@ class ChartTest(unittest.TestCase):
             if document["metadata"]["name"] in holders and names:
                 self.assertEqual(names["TACTUS_NODE_NAME"], "metadata.name")
         for case, document, pod in self.pods():
-            self.assertIn("--insecure" if case == "defaults" else "--tls-dir=/etc/tactus/tls", pod["spec"]["containers"][0]["args"])
+            self.assertIn("--insecure" if case in ("defaults", "bucket") else "--tls-dir=/etc/tactus/tls", pod["spec"]["containers"][0]["args"])
             # Kubernetes' own gRPC probe has no certificate.
             self.assertIn("grpc" if case == "defaults" and "coordinator" in document["metadata"]["name"] else "httpGet",
                           pod["spec"]["containers"][0]["livenessProbe"])
