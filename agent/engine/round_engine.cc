@@ -36,6 +36,7 @@ double SamplesOf(const policies::Plan& plan) {
 RoundEngine::RoundEngine(Member& member, EngineBuffers buffers, collective::Transport& transport,
                          policies::Plan plan)
     : member_(member),
+      gather_parts_(std::move(buffers.gather_parts)),
       group_(member, transport,
              {.gradients = buffers.gradients,
               .loss_sum = buffers.loss_sum,
@@ -220,6 +221,7 @@ void RoundEngine::Compare(const HashedParameters& own) {
     completion = TakeOver(member_, group_, rejoining);
     if (completion.progress == Progress::kFailed) return LoseGroup(completion.reason);
     if (!ShareOutState(completion.at)) return;
+    parts_gathered_ = false;
     comparison_ = std::move(comparison);
   }
   if (outcome_ != Outcome::kTraining) return;
@@ -248,7 +250,7 @@ void RoundEngine::OpenRound() {
   member_.TakeOwn();
   gathered_.clear();
   gathered_state_ = {};
-  state_gathered_ = false;
+  state_gathered_ = parts_gathered_ = false;
   gathering_ = {};
   const policies::Plan& plan = group_.round_plan();
   synchronizer_ = &group_.synchronizer();
