@@ -286,6 +286,31 @@ std::uint32_t MostOnANode(const std::vector<std::size_t>& mesh,
   return most;
 }
 
+}  // namespace
+
+std::vector<std::vector<std::size_t>> FormMeshes(const std::vector<MeshDevice>& devices,
+                                                 std::size_t each) {
+  TACTUS_CHECK(each >= 1);
+  std::vector<std::vector<std::size_t>> meshes;
+  std::vector<bool> placed(devices.size());
+  for (const Sort& sort : SortsOf(devices)) {
+    for (std::vector<std::size_t>& mesh : Fill(sort.devices, devices, each)) {
+      for (const std::size_t device : mesh) placed[device] = true;
+      meshes.push_back(std::move(mesh));
+    }
+  }
+  std::vector<std::size_t> left;
+  for (std::size_t device = 0; device < devices.size(); ++device) {
+    if (!placed[device]) left.push_back(device);
+  }
+  for (std::vector<std::size_t>& mesh : Fill(left, devices, each)) {
+    meshes.push_back(std::move(mesh));
+  }
+  return meshes;
+}
+
+namespace {
+
 std::vector<MeshShape> ShapesFor(const MeshAsk& ask, std::size_t devices) {
   std::vector<MeshShape> shapes;
   const auto add = [&](MeshKind kind, std::uint32_t count) {

@@ -88,6 +88,13 @@ struct MeshDevice {
   std::uint64_t memory_bytes = 0;
 };
 
+// As many meshes of `each` devices as there may be, each by the indices of its devices in the order
+// of their places: of devices that are alike (speed and memory within a tenth of each other) and
+// within nodes, as far as may be; then of alike ones of several nodes, and at last of what is left.
+// Fewer than `each` devices are left over. Deterministic. each: >= 1.
+std::vector<std::vector<std::size_t>> FormMeshes(const std::vector<MeshDevice>& devices,
+                                                 std::size_t each);
+
 // What links carry, in each direction. [bytes/second], > 0
 struct MeshLinks {
   double within = 1;   // a device of a node, to another one of it
