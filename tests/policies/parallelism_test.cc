@@ -277,5 +277,46 @@ TEST(ChooseMeshPropertyTest, PlacesEachDeviceOnceWhereItFits) {
   EXPECT_GT(placed_any, 500);
 }
 
+// Equal ones within nodes first, then equal ones of several nodes, then what is left.
+TEST(FormMeshesTest, EqualDevicesOfANodeComeTogetherFirst) {
+  std::vector<MeshDevice> devices = Devices(3, "a", 1, 8);
+  for (const MeshDevice& device : Devices(3, "b", 1, 8)) devices.push_back(device);
+  for (const MeshDevice& device : Devices(2, "c", 5, 8)) devices.push_back(device);
+  devices.push_back(Devices(1, "c", 2, 8).front());
+
+  const std::vector<std::vector<std::size_t>> meshes = FormMeshes(devices, 2);
+
+  const std::vector<std::vector<std::size_t>> expected = {{6, 7}, {0, 1}, {3, 4}, {2, 5}};
+  EXPECT_EQ(meshes, expected);  // 8, which is like no other, is left over
+  std::vector<std::vector<std::size_t>> threes = FormMeshes(devices, 3);
+  std::ranges::sort(threes);
+  EXPECT_EQ(threes, (std::vector<std::vector<std::size_t>>{{0, 1, 2}, {3, 4, 5}, {6, 7, 8}}));
+}
+
+TEST(FormMeshesTest, NoDeviceIsInTwo) {
+  Rng rng = Rng(11).Fork("meshes");
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<MeshDevice> devices;
+    const std::size_t nodes = 1 + rng.Below(4);
+    for (std::size_t node = 0; node < nodes; ++node) {
+      for (const MeshDevice& device : Devices(rng.Below(5), std::to_string(node),
+                                              1 + static_cast<double>(rng.Below(2)), 8)) {
+        devices.push_back(device);
+      }
+    }
+    const std::size_t each = 1 + rng.Below(4);
+    std::vector<bool> placed(devices.size());
+    const auto meshes = FormMeshes(devices, each);
+    EXPECT_EQ(meshes.size(), devices.size() / each);
+    for (const std::vector<std::size_t>& mesh : meshes) {
+      EXPECT_EQ(mesh.size(), each);
+      for (const std::size_t device : mesh) {
+        EXPECT_FALSE(placed[device]);
+        placed[device] = true;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tactus::policies
