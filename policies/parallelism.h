@@ -23,13 +23,15 @@ inline constexpr std::string_view NameOf(MeshKind kind) {
   return kind == MeshKind::kNone ? "none" : kind == MeshKind::kOneD ? "1d" : "2d";
 }
 
-// A transformer's sizes, each >= 1.
+// A transformer's sizes, each >= 1 but for positions.
 struct TransformerSizes {
   std::uint64_t layers = 1;
   std::uint64_t hidden = 1;  // a multiple of heads
   std::uint64_t heads = 1;
   std::uint64_t vocabulary = 1;
   std::uint64_t sequence = 1;
+  std::uint64_t positions = 0;  // rows of a table that is added to the tokens'; 0: there is none
+  bool tied = true;             // one table of the vocabulary is both embedding and head
 };
 
 // How a replica trains, whatever its layout.
@@ -62,6 +64,11 @@ double BackwardElements(const MeshShape& shape, const TransformerSizes& sizes, s
 // vocabulary, which is not computed again.
 double Products(const MeshShape& shape, const TransformerSizes& sizes, std::uint64_t batch,
                 const MeshTraining& training);
+
+// Parameters of a device, of matrices and tables: layers 12 h^2 / p and a table of the vocabulary
+// v h / p, twice where it is not tied. Of positions a device has all in 1-D, and in 2-D what its
+// column has of channels, h / q. [elements]
+double Parameters(const MeshShape& shape, const TransformerSizes& sizes);
 
 // What each device holds in such a step: parameters, gradients, the optimizer's state, activations
 // and what products need besides. Largest over devices. [bytes]

@@ -24,8 +24,9 @@ class ModelParts {
   // Of a replica; of two devices and more.
   virtual const collective::MeshShape& shape() const = 0;
 
-  // Goes on in these groups, of its place's row and column, which outlive it or the next Join. True:
-  // the parameters are the initial ones of another place than before. Errors: ResourceExhausted.
+  // Goes on in these groups, of its place's row and column, which outlive it or the next Join.
+  // True: the parameters are the initial ones of another place than before.
+  // Errors: ResourceExhausted.
   virtual absl::StatusOr<bool> Join(collective::Transport& row, collective::Transport& column) = 0;
 
   // Of the dense model: the trainee's segments by name and order, in their whole shapes.

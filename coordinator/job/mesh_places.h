@@ -12,8 +12,8 @@ namespace tactus::job {
 
 // The members by rank: mesh after mesh, each row by row, as agent/collective/places.h reads ranks.
 // Equal devices come into one mesh, and meshes into nodes, as far as may be, so that slow links lie
-// between replicas; what is left then makes meshes of unequal devices, of which the slowest says how
-// fast they are. devices: of a mesh, above 1; members: a multiple of it.
+// between replicas; what is left then makes meshes of unequal devices, of which the slowest says
+// how fast they are. devices: of a mesh, above 1; members: a multiple of it.
 std::vector<MemberRecord> PlacedInMeshes(const std::vector<MemberRecord>& members,
                                          std::uint32_t devices);
 

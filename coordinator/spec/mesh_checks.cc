@@ -40,7 +40,9 @@ policies::TransformerSizes SizesOf(const v1::JobSpec& spec) {
           .hidden = std::max(1u, options.width()),
           .heads = std::max(1u, options.heads()),
           .vocabulary = kBytes,
-          .sequence = std::max(1u, options.context())};
+          .sequence = std::max(1u, options.context()),
+          .positions = std::max(1u, options.context()),
+          .tied = false};
 }
 
 // Numbers that a device sends for a layer of a step, there and back.

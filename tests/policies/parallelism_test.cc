@@ -75,6 +75,24 @@ TEST(ParallelismTest, BytesAreThoseOfTheTable) {
   EXPECT_EQ(MeshBytes(TwoD(4), sizes, 2, {}), 4 * (56 + 1 + 9 + 8 + 2 + 8));
 }
 
+// 12 N h^2 = 24 x 16, v h = 20, s h = 12.
+TEST(ParallelismTest, ParametersAreThoseOfLayersTablesAndPositions) {
+  TransformerSizes sizes{.layers = 2, .hidden = 4, .heads = 4, .vocabulary = 5, .sequence = 3};
+  EXPECT_EQ(Parameters(TwoD(4), sizes), (384 + 20) / 4);
+  sizes.positions = 3;
+  sizes.tied = false;
+  EXPECT_EQ(Parameters(kOne, sizes), 384 + 2 * 20 + 12);
+  EXPECT_EQ(Parameters(OneD(4), sizes), (384 + 2 * 20) / 4 + 12);
+  EXPECT_EQ(Parameters(TwoD(4), sizes), (384 + 2 * 20) / 4 + 12 / 2);
+  // Whatever else there is, it is there for both: twice, and two buffers of state, of what
+  // positions add.
+  TransformerSizes without = sizes;
+  without.positions = 0;
+  EXPECT_EQ(MeshBytes(OneD(4), sizes, 1, {}) - MeshBytes(OneD(4), without, 1, {}), 4 * 4 * 12);
+  const MeshPlace two{.per_node = 4, .replicas = 2, .one_node = true};
+  EXPECT_DOUBLE_EQ(SecondsOf(TwoD(4), sizes, 2, {}, two, {}).gradients, 4 * (424 / 4 + 6));
+}
+
 TEST(ParallelismTest, TheLargestBatchFitsAndOneMoreDoesNot) {
   const TransformerSizes sizes{
       .layers = 4, .hidden = 64, .heads = 8, .vocabulary = 256, .sequence = 32};
@@ -299,8 +317,8 @@ TEST(FormMeshesTest, NoDeviceIsInTwo) {
     std::vector<MeshDevice> devices;
     const std::size_t nodes = 1 + rng.Below(4);
     for (std::size_t node = 0; node < nodes; ++node) {
-      for (const MeshDevice& device : Devices(rng.Below(5), std::to_string(node),
-                                              1 + static_cast<double>(rng.Below(2)), 8)) {
+      for (const MeshDevice& device :
+           Devices(rng.Below(5), std::to_string(node), 1 + static_cast<double>(rng.Below(2)), 8)) {
         devices.push_back(device);
       }
     }

@@ -12,7 +12,9 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-v1::Mesh& MeshIn(v1::JobSpec& spec) { return *spec.mutable_model()->mutable_options()->mutable_mesh(); }
+v1::Mesh& MeshIn(v1::JobSpec& spec) {
+  return *spec.mutable_model()->mutable_options()->mutable_mesh();
+}
 
 void Split(v1::JobSpec& spec, v1::MeshKind kind, std::uint32_t devices) {
   MeshIn(spec).set_kind(kind);
@@ -29,7 +31,7 @@ class MeshRuleTest : public testing::TestWithParam<Rule> {};
 
 TEST_P(MeshRuleTest, ABrokenRuleIsReportedAtItsField) { ExpectReportedAtItsField(GetParam()); }
 
-const Rule kRules[] = {
+const Rule kShapes[] = {
     {"NoKind", [](auto& s) { MeshIn(s).set_devices(4); }, "model.options.mesh.kind",
      "give none, 1d, 2d or auto"},
     {"NoDevices", [](auto& s) { MeshIn(s).set_kind(v1::MESH_KIND_1D); },
@@ -44,8 +46,8 @@ const Rule kRules[] = {
      "model.options.mesh.devices", "found 4 heads, which 3 rows do not divide"},
     {"DevicesDoNotDivideHeads", [](auto& s) { Split(s, v1::MESH_KIND_1D, 8); },
      "model.options.mesh.devices", "nearest layout that does is of 4 devices"},
-    {"NeitherCanBe", [](auto& s) { Split(s, v1::MESH_KIND_AUTO, 5); },
-     "model.options.mesh.devices", "neither can be"},
+    {"NeitherCanBe", [](auto& s) { Split(s, v1::MESH_KIND_AUTO, 5); }, "model.options.mesh.devices",
+     "neither can be"},
     {"WorkersMin",
      [](auto& s) {
        Split(s, v1::MESH_KIND_2D, 4);
@@ -59,6 +61,9 @@ const Rule kRules[] = {
        s.mutable_workers()->set_max(7);
      },
      "workers.max", "the nearest is 4 or 8"},
+};
+
+const Rule kWholeModels[] = {
     {"Spares",
      [](auto& s) {
        Split(s, v1::MESH_KIND_1D, 2);
@@ -114,6 +119,9 @@ const Rule kRules[] = {
        s.set_result(v1::RESULT_CHOICE_BEST);
      },
      "result", "is last"},
+};
+
+const Rule kPlans[] = {
     {"Adasum",
      [](auto& s) {
        Split(s, v1::MESH_KIND_1D, 2);
@@ -136,8 +144,11 @@ const Rule kRules[] = {
      "adapt.synchronization.policy", "no device could go on by itself"},
 };
 
-INSTANTIATE_TEST_SUITE_P(All, MeshRuleTest, testing::ValuesIn(kRules),
-                         [](const auto& test) { return test.param.name; });
+const auto kNameOf = [](const auto& test) { return test.param.name; };
+
+INSTANTIATE_TEST_SUITE_P(Shapes, MeshRuleTest, testing::ValuesIn(kShapes), kNameOf);
+INSTANTIATE_TEST_SUITE_P(WholeModels, MeshRuleTest, testing::ValuesIn(kWholeModels), kNameOf);
+INSTANTIATE_TEST_SUITE_P(Plans, MeshRuleTest, testing::ValuesIn(kPlans), kNameOf);
 
 TEST(MeshChecksTest, ARightOneIsRightAndTakesWholeReplicas) {
   const v1::JobSpec spec = SplitSpec(v1::MESH_KIND_2D, 4);
