@@ -164,6 +164,9 @@ struct Report {
   double progress = 0;               // base steps after this round; see policies/learning_rate.h
   std::uint64_t epoch = 0;           // of the round's samples
   std::uint64_t epoch_consumed = 0;  // samples of that epoch consumed, this round included
+  // Why the worker's device is slower than its load explains, as its agent says; empty: nothing is
+  // known of it.
+  std::string slowdown{};
 };
 
 }  // namespace tactus::policies

@@ -309,7 +309,12 @@ void Checkers::OnCoordinatorBack(Instant now) {
   if (since == Instant::max()) return;
   // On a link that is shared, a round may wait for the transfer of another job's.
   Duration longest{};
-  for (const auto& [key, group] : groups_) longest = std::max(longest, group.longest_ever);
+  for (const auto& [key, group] : groups_) {
+    longest = std::max(longest, group.longest_ever);
+    // One that is in its first round, of which nobody knows how long it takes, has been so far.
+    const bool first = group.checkpoint && group.rounds_ever == 0 && !group.lost;
+    if (first && group.end.empty()) longest = std::max(longest, now - group.begun);
+  }
   for (const auto& [key, group] : groups_) {
     const bool known = group.rounds_closed >= kKnownRounds;
     if (!known || std::max(group.excused_until, excused_until_) >= since) continue;

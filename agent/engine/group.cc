@@ -26,6 +26,8 @@ Group::Group(Member& member, collective::Transport& transport, GroupBuffers buff
       plan_(std::move(plan)) {
   TACTUS_CHECK(policies::Fits(plan_, size()));
   TACTUS_CHECK(gradients_.size() == member.parameters.size() + LaneCount(size()));
+  const bool placed = member.options.nodes.size() == size();
+  member.encodings.Meet(placed ? member.options.nodes : std::vector<std::uint32_t>());
   FollowPlan();
 }
 

@@ -64,7 +64,7 @@ absl::Status TorchscriptTrainee::Open(const worker::TraineeHome& home) {
                         .intake = *intake_,
                         .weights = *weights_});
   micro_batches_ = std::make_unique<MicroBatches>(
-      *passes_, job.engine.micro_batch, [this](std::uint32_t ceiling) { TellCeiling(ceiling); });
+      *passes_, FirstCeiling(), [this](std::uint32_t ceiling) { TellCeiling(ceiling); });
   return absl::OkStatus();
 }
 
@@ -136,8 +136,19 @@ absl::StatusOr<double> TorchscriptTrainee::TryOut() {
                           .emulated_cpu_factor = start_->emulated_cpu_factor});
 }
 
+std::uint32_t TorchscriptTrainee::FirstCeiling() const {
+  const std::uint32_t wanted = start_->job.engine.micro_batch;
+  const std::uint32_t known = start_->pass_samples_max;
+  // Members of a mesh make equal passes.
+  if (split_ || known == 0 || known >= wanted) return wanted;
+  std::cerr << "at most " << known << " samples in a pass, not " << wanted
+            << ": of more, a worker of this kind of job ran out of memory on such a device\n";
+  return known;
+}
+
 void TorchscriptTrainee::TellCeiling(std::uint32_t ceiling) {
-  ++out_of_memory_;
+  ++out_of_memory_.passes;
+  out_of_memory_.pass_samples_max = ceiling;
   std::cerr << "out of memory: at most " << ceiling << " samples in a pass from here on\n";
 }
 

@@ -37,7 +37,7 @@ class TorchscriptTrainee final : public worker::Trainee {
     return [this](auto stretch, auto norm2) { return intake_->Bring(stretch, norm2); };
   }
   Duration waited_for_data() const override { return reader_->waited(); }
-  std::uint32_t TakeOutOfMemory() override { return std::exchange(out_of_memory_, 0); }
+  worker::OutOfMemory TakeOutOfMemory() override { return std::exchange(out_of_memory_, {}); }
   absl::StatusOr<model::EvaluationSums> Evaluate(std::span<const std::uint64_t> indices) override;
   absl::StatusOr<model::GradientProxies> Proxies(std::span<const std::uint64_t> indices,
                                                  bool by_inputs) override;
@@ -57,6 +57,8 @@ class TorchscriptTrainee final : public worker::Trainee {
 
  private:
   absl::Status OpenModel(const model::ModelOptions& options);
+  // Samples of a pass to begin with.
+  std::uint32_t FirstCeiling() const;
   // Tells the log, and the next report, that passes have become smaller.
   void TellCeiling(std::uint32_t ceiling);
 
@@ -76,7 +78,7 @@ class TorchscriptTrainee final : public worker::Trainee {
   std::unique_ptr<SampleWeights> weights_;
   std::unique_ptr<Passes> passes_;
   std::unique_ptr<MicroBatches> micro_batches_;
-  std::uint32_t out_of_memory_ = 0;
+  worker::OutOfMemory out_of_memory_{};
 };
 
 }  // namespace tactus::torchscript

@@ -36,6 +36,13 @@ struct TraineeHome {
   PassSums& sums;
 };
 
+// Passes since it was last asked that did not fit the device's memory and were repeated in pieces,
+// and samples of a pass from then on; 0, 0: there were none.
+struct OutOfMemory {
+  std::uint32_t passes = 0;
+  std::uint32_t pass_samples_max = 0;
+};
+
 // A worker calls it in this order: Open, Bind, TryOut, and then the rest as training has it. One
 // thread. Errors are at the job's fields where there is one to blame (agent/data/field_error.h).
 class Trainee {
@@ -76,7 +83,7 @@ class Trainee {
   virtual engine::BringStretch Bringing() = 0;
 
   virtual Duration waited_for_data() const = 0;  // since it was opened
-  virtual std::uint32_t TakeOutOfMemory() = 0;   // passes since the last call that did not fit
+  virtual OutOfMemory TakeOutOfMemory() { return {}; }
 
   // Losses and right answers of validation samples, in evaluation mode; at most evaluation_batch()
   // of them. Errors: ResourceExhausted, out of memory, which fewer may not be.

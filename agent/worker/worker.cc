@@ -454,7 +454,9 @@ void Worker::OnStep(const engine::Batch& batch) {
 void Worker::Complete(ReportMessage& message, bool /*newest*/) {
   message.report.update_seconds = update_seconds_->Take(message.report.round);
   message.report.data_seconds = data_seconds_.Take(message.report.round);
-  message.out_of_memory = trainee_.TakeOutOfMemory();
+  const OutOfMemory short_of = trainee_.TakeOutOfMemory();
+  message.out_of_memory = short_of.passes;
+  message.pass_samples_max = short_of.pass_samples_max;
 }
 
 void Worker::AtEdge() {

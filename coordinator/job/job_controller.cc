@@ -61,7 +61,8 @@ void JobController::Start(std::vector<MemberRecord> members, Turn turn) {
                                        .spec = record().spec,
                                        .device = member.device,
                                        .checkpoint = checkpoint,
-                                       .skip_samples = skip});
+                                       .skip_samples = skip,
+                                       .pass_samples_max = keeper_.PassSamplesMax(member)});
   }
 }
 
@@ -153,7 +154,7 @@ void JobController::On(std::uint32_t rank, const ReportMessage& message, Turn tu
   AwaitReturn(turn.now);  // the absent took part in that round, too
   policies::Report report = message.report;
   report.rank = rank;
-  keeper_.NoteRepeated(message.out_of_memory);
+  keeper_.NoteOutOfMemory(rank, message, turn);
   if (!keeper_.Add(report, turn)) return;
   regroups_in_vain_ = 0;
   if (keeper_.spike()) return GoBack(turn);

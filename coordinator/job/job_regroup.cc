@@ -91,13 +91,14 @@ void JobController::TakeWord(Turn turn) {
 
 // A member leaves a former group when it hears of the next one. Where that was formed by what was
 // known before, as the coordinator had restarted or the group between had come to nothing, it may
-// have gone on meanwhile; it says so before its address, so before anybody meets.
+// have gone on meanwhile; it says so before its address, so before anybody meets. A coordinator
+// that has restarted since may be the first to hear of it: then that group never met.
 void JobController::Correct(std::uint32_t rank, const GroupLostMessage& message, Turn turn) {
   auto* const regrouping = std::get_if<phase::Regrouping>(&phase_);
   const std::optional<GroupLostMessage>& known = group_.Lost(rank);
-  const bool forms = regrouping != nullptr && regrouping->formation && !Met();
-  if (!forms || !known || known->rounds == message.rounds) return;
-  regrouping->stale = true;
+  const bool forms = regrouping != nullptr && regrouping->formation;
+  if ((!forms && !WasFormed()) || !known || known->rounds == message.rounds) return;
+  if (forms) regrouping->stale = true;
   group_.SetRounds(rank, message.rounds);
   keeper_.record().lost = group_.lost();
   keeper_.Persist(turn);

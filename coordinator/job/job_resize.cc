@@ -38,7 +38,8 @@ void JobController::Grow(const std::vector<MemberRecord>& members, Turn turn) {
                                        .job = record().id,
                                        .job_name = record().name,
                                        .spec = record().spec,
-                                       .device = member.device});
+                                       .device = member.device,
+                                       .pass_samples_max = keeper_.PassSamplesMax(member)});
   }
 }
 

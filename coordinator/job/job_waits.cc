@@ -310,7 +310,10 @@ std::optional<Instant> JobController::LeftBy() const {
 void JobController::Tick(Turn turn) {
   const std::optional<Instant> verdict = VerdictDue();
   if (verdict && turn.now >= *verdict) {
-    return Conclude(group_.Verdict(), turn);
+    // Members that nobody can tell of the others do not meet, which is no fault of the job's.
+    const bool unmet = In<phase::Starting>() && !group_.contact().missed().empty() &&
+                       group_.Verdict().evidence == Evidence::kConsequence;
+    return unmet ? StartElsewhere(turn) : Conclude(group_.Verdict(), turn);
   }
   LookAtJoiners(turn);
   const std::optional<Instant> left = LeftBy();

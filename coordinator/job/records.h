@@ -398,9 +398,9 @@ struct MemoryRecord {
 
 // What a job's planner found, for the next of its kind.
 struct PriorRecord {
-  std::string key{};         // PriorKey() of priors.h
+  std::string key{};         // PriorKey() or PassBoundKey() of priors.h
   std::uint64_t number = 0;  // grows from one that is put to the next
-  std::string prior{};       // policies::BytesOf(Prior); empty: none is kept
+  std::string prior{};       // policies::BytesOf(Prior) or BytesOfPassBound(); empty: none is kept
 };
 
 // Rounds of a job from this one on, and the validations behind it.

@@ -55,7 +55,6 @@ class CountingTrainee final : public Trainee {
   }
   engine::BringStretch Bringing() override { return {}; }
   Duration waited_for_data() const override { return {}; }
-  std::uint32_t TakeOutOfMemory() override { return 0; }
   absl::StatusOr<model::EvaluationSums> Evaluate(std::span<const std::uint64_t> indices) override {
     largest_ = std::max<std::uint64_t>(largest_, indices.size());
     ++passes_;
