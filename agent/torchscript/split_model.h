@@ -27,6 +27,7 @@ class SplitModel final : public worker::ModelParts {
     return model_.Join(row, column);
   }
   const cuda::SegmentTable& dense_segments() const override { return model_.dense_segments(); }
+  const std::vector<bool>& counts() const override { return model_.counts(); }
   absl::StatusOr<std::vector<float>> Gather(std::span<const float> own) override {
     return model_.GatherFlat(own);
   }

@@ -1,11 +1,14 @@
 #include "agent/worker/mesh_member.h"
 
+#include <array>
+#include <cmath>
 #include <utility>
 
 #include "agent/collective/replicas.h"
 #include "agent/worker/clock.h"
 #include "agent/worker/parameter_hash.h"
 #include "base/check.h"
+#include "cuda/ops/vector.h"
 
 namespace tactus::worker {
 namespace {
@@ -55,6 +58,26 @@ engine::HashedParameters MeshMember::HashOfReplica(const engine::HashedParameter
   const auto devices = static_cast<std::size_t>(parts_.shape().devices());
   const std::size_t first = static_cast<std::size_t>(PlaceOf(world).replica) * devices;
   return HashOfAll(std::span(hashes).subspan(first, devices));
+}
+
+// In float32, as sums travel, with what rounding leaves of each beside it.
+collective::Completion MeshMember::NormOfReplica(const cuda::SegmentTable& segments,
+                                                 std::span<const float> vector, double& norm2) {
+  double own = 0;
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    if (!parts_.counts()[i]) continue;
+    own += cuda::host::SquaredNorm(vector.subspan(segments[i].offset, segments[i].length));
+  }
+  const auto rounded = static_cast<float>(own);
+  const double rest = own - static_cast<double>(rounded);
+  std::array<float, 2> sums = {rounded, std::isfinite(rest) ? static_cast<float>(rest) : 0};
+  collective::Completion completion;
+  for (collective::Transport* const group : {mesh_.groups.row.get(), mesh_.groups.column.get()}) {
+    completion = group->StartAllReduceSum(sums)->Wait();
+    if (completion.progress == collective::Progress::kFailed) return completion;
+  }
+  norm2 = static_cast<double>(sums[0]) + static_cast<double>(sums[1]);
+  return completion;
 }
 
 // A barrier behind it: no other replica goes on before the first one's members have succeeded, so

@@ -48,6 +48,11 @@ class MeshMember {
   // Of a group that is lost: this member's.
   engine::HashedParameters HashOfReplica(const engine::HashedParameters& own);
 
+  // The squared norm of all of the replica's parts of a vector, of which this member has one, laid
+  // out by `segments`; by all members of the replica, which get the same bits.
+  collective::Completion NormOfReplica(const cuda::SegmentTable& segments,
+                                       std::span<const float> vector, double& norm2);
+
   // Brings what this member has of the first replica's parameters and optimizer to rank 0, by all
   // members of the group, which have done the same round last. Fails where the group is lost.
   collective::Completion Gather(std::span<const float> parameters,

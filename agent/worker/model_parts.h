@@ -32,6 +32,10 @@ class ModelParts {
   // Of the dense model: the trainee's segments by name and order, in their whole shapes.
   virtual const cuda::SegmentTable& dense_segments() const = 0;
 
+  // [segments of the trainee] Whether this member is the one that counts a segment, of those of its
+  // replica who have it.
+  virtual const std::vector<bool>& counts() const = 0;
+
   // A buffer of the parameters' length, in the dense model's layout: by all members of the replica,
   // of which that at row 0 and column 0 gets it and the others nothing. Errors: Unavailable, the
   // mesh is over.

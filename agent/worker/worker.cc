@@ -364,6 +364,9 @@ void Worker::MakeEngine(const GroupMessage& group, bool registered) {
     buffers.gather_parts = [this] {
       return mesh_->Gather(parameters_.span(), member_->optimizer.State());
     };
+    buffers.whole_norm = [this](std::span<const float> vector, double& norm2) {
+      return mesh_->NormOfReplica(trainee_.segments(), vector, norm2);
+    };
   }
   engine_ =
       std::make_unique<engine::RoundEngine>(*member_, std::move(buffers), *transport_, group.plan);
@@ -428,7 +431,6 @@ life::OrFailure<engine::StepResult> Worker::Compute(const engine::Batch& batch) 
   emulation_->Begin();
   const Duration waited = trainee_.waited_for_data();
   engine::StepResult result{.started = Now()};
-  // By itself a member of a mesh makes none.
   if (absl::Status s = Pass(batch); !s.ok()) return mesh_ ? InGroup(s) : FailureOf(s);
   data_seconds_.Add(batch.round, ToSeconds(trainee_.waited_for_data() - waited));
   const Instant end = emulation_->AwaitEnd();

@@ -151,11 +151,6 @@ void CheckOptimizerOf(const v1::JobSpec& spec, FieldChecks& checks) {
                                      ": its steps go by the norms of whole layers; take adam, "
                                      "adamw, lion or sgd");
   }
-  if (optimizer.has_clip_norm() && checks.Right("optimizer.clip_norm")) {
-    checks.Add("optimizer.clip_norm",
-               "found " + policies::Figure(optimizer.clip_norm()) + parts +
-                   ": the norm is of whole gradients; leave it out, or take mesh: none");
-  }
   if (optimizer.shard() > v1::SHARD_NONE) {
     checks.Add("optimizer.shard", "found " + WordOf(*v1::Shard_descriptor(), optimizer.shard()) +
                                       parts +

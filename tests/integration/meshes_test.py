@@ -108,6 +108,18 @@ class MeshesTest(TwoNodes):
         self.done(job)
         self.check_equal(self.result(job), expected)
 
+    def test_gradients_are_clipped_by_the_norm_of_all_parts(self):
+        optimizer = {"sgd": {"learning_rate": 0.1, "momentum": 0.9}, "clip_norm": 0.1}
+        _, plain = self.run_job()
+        dense, expected = self.run_job(optimizer=optimizer)
+        with self.assertRaises(AssertionError, msg="clipping has an effect"):
+            self.check_equal(plain, expected)
+        for layout in (("2d", 4), ("1d", 2, 2)):
+            with self.subTest(layout=layout):
+                done, found = self.run_job(*layout, optimizer=optimizer)
+                self.check_equal(found, expected)
+                self.assertEqual(done["result"]["samples"], dense["result"]["samples"])
+
     def goes_on_from(self, job, kind, devices, rounds):
         path = self.folder.path / f"{kind}{devices}.yaml"
         path.write_text(json.dumps(self.spec(kind, devices, stop={"rounds": rounds})))
@@ -183,7 +195,7 @@ class MeshesTest(TwoNodes):
         refused(mesh(devices=4), "model.options.mesh.kind", "give none, 1d, 2d or auto")
         refused(lambda spec: spec["workers"].update(min=6, max=8), "workers.min", "the nearest is 4 or 8")
         refused(lambda spec: spec["workers"].update(spares=1), "workers.spares")
-        refused(lambda spec: spec["optimizer"].update(clip_norm=1.0), "optimizer.clip_norm")
+        refused(lambda spec: spec["optimizer"].update(shard="equal"), "optimizer.shard")
         refused(lambda spec: spec["adapt"].update(aggregation={"policy": "adasum"}), "adapt.aggregation.policy",
                 "model.options.mesh")
         refused(lambda spec: spec["adapt"].update(encoding={"policy": "float16"}), "adapt.encoding.policy")

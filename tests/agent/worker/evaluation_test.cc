@@ -23,6 +23,7 @@ class TwoParts final : public ModelParts {
     return false;
   }
   const cuda::SegmentTable& dense_segments() const override { return segments_; }
+  const std::vector<bool>& counts() const override { return counts_; }
   absl::StatusOr<std::vector<float>> Gather(std::span<const float>) override {
     return std::vector<float>();
   }
@@ -35,6 +36,7 @@ class TwoParts final : public ModelParts {
  private:
   const collective::MeshShape shape_{.rows = 1, .columns = 2};
   const cuda::SegmentTable segments_;
+  const std::vector<bool> counts_;
 };
 
 // Of validation samples alone, of which the ith has the loss i and is right when i is even.

@@ -88,12 +88,6 @@ const Rule kWholeModels[] = {
        s.mutable_model()->set_precision(v1::PRECISION_BFLOAT16);
      },
      "model.precision", "is float32"},
-    {"Clipping",
-     [](auto& s) {
-       Split(s, v1::MESH_KIND_1D, 2);
-       s.mutable_optimizer()->set_clip_norm(1);
-     },
-     "optimizer.clip_norm", "whole gradients"},
     {"Lamb",
      [](auto& s) {
        Split(s, v1::MESH_KIND_1D, 2);
