@@ -463,7 +463,7 @@ void JobController::GoOnLater(Turn turn) {
   const std::optional<Suspension> ended = std::exchange(record.suspension, std::nullopt);
   const bool lost = ended && ended->lost;
   const bool went_back = std::exchange(went_back_, false);
-  const bool excused = std::exchange(leaver_, std::nullopt) || went_back || record.fruitless == 0;
+  const bool excused = !std::exchange(leavers_, {}).empty() || went_back || record.fruitless == 0;
   record.suspensions += ended && !lost ? 1 : 0;
   phase_ = phase::Idle{};
   group_ = {};
@@ -550,7 +550,7 @@ void JobController::Conclude(const Finding& verdict, Turn turn) {
 void JobController::Lose(const std::string& reason, Turn turn, bool counts) {
   JobRecord& record = keeper_.record();
   if (!record.cancel_reason.empty()) return Fail(reason, "", turn);
-  const bool excused = leaver_.has_value() || !counts;  // it was said in time
+  const bool excused = !leavers_.empty() || !counts;  // it was said in time
   const bool tried_again = keeper_.LoseGroup(reason, excused, turn.now);
   if (!tried_again) return Fail(GivenUpWords(record, reason), "", turn);
   record.suspension = Suspension{.pause = record.suspension && record.suspension->pause,

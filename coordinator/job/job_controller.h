@@ -39,6 +39,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <utility>
 #include <vector>
 
 #include "base/id.h"
@@ -157,9 +158,8 @@ class JobController {
   std::optional<Instant> RestsUntil() const;
 
  private:
-  // A node that is leaving.
+  // Of a node that is leaving.
   struct Leaver {
-    std::string node{};
     std::string reason{};
     Instant gone_by{};
   };
@@ -201,7 +201,7 @@ class JobController {
   std::string StandstillWords() const;
 
   // ---- Members whose node is leaving
-  std::optional<Instant> LeftBy() const;
+  const std::pair<const std::string, Leaver>* FirstLeaver() const;
 
   // ---- The group changes while it trains
   void OnJoinerSaid(WorkerId worker, const FromWorker& message, Turn turn);
@@ -244,6 +244,7 @@ class JobController {
   std::vector<std::uint32_t> Unspoken() const;
   void LeaveOutBlamed(Turn turn);
   void LeaveOutNewcomers(Turn turn);
+  std::uint64_t MostRounds() const;
   bool AnyHasState(const std::vector<std::uint32_t>& ranks) const;
   void ForgetWhoLeft();
   std::uint32_t Slower(std::uint32_t one, std::uint32_t other) const;
@@ -312,9 +313,9 @@ class JobController {
   const JobDeadlines deadlines_;
   RecordKeeper keeper_;
   Phase phase_;
-  std::optional<Instant> held_since_;  // set while Holds()
-  std::optional<Leaver> leaver_;       // of the group's nodes, the first that is to be gone
-  Group group_;                        // until all of its workers are gone
+  std::optional<Instant> held_since_;      // set while Holds()
+  std::map<std::string, Leaver> leavers_;  // of the group's nodes
+  Group group_;                            // until all of its workers are gone
   // Of programs whose training is over:
   std::optional<Instant> programs_end_by_;  // when they are ended
   std::string failed_behind_;               // how the first failed that did, a clause

@@ -233,17 +233,22 @@ void JobController::FormNext(Turn turn) {
   SendGroup(turn);
 }
 
-// Newcomers have none before they met the others; before the first round nobody needs one. A
-// coordinator that restarted may have heard of no round and still know from the members, or from a
-// checkpoint, that there were some.
+// The most that a member is known to have applied. A coordinator that restarted may have heard of
+// no round and still know from the members that there were some.
+std::uint64_t JobController::MostRounds() const {
+  std::uint64_t most = keeper_.tracker()->rounds();
+  for (const LostMember& member : record().lost) most = std::max(most, member.message.rounds);
+  return most;
+}
+
+// Newcomers have none before they met the others, and spares what the group had when they left it:
+// members are a round apart at most. Before the first round nobody needs one.
 bool JobController::AnyHasState(const std::vector<std::uint32_t>& ranks) const {
-  const auto trained = [](const LostMember& member) { return member.message.rounds > 0; };
-  const bool begun = keeper_.tracker()->rounds() > 0 || record().checkpoint ||
-                     std::ranges::any_of(record().lost, trained);
-  if (!begun) return true;
-  return std::ranges::any_of(ranks, [this](std::uint32_t rank) {
+  const std::uint64_t most = MostRounds();
+  if (most == 0 && !record().checkpoint) return true;
+  return std::ranges::any_of(ranks, [&](std::uint32_t rank) {
     const std::optional<GroupLostMessage>& lost = group_.Lost(rank);
-    return lost && lost->rounds > 0;
+    return lost && lost->rounds > 0 && lost->rounds + 1 >= most;
   });
 }
 
@@ -251,8 +256,10 @@ bool JobController::AnyHasState(const std::vector<std::uint32_t>& ranks) const {
 void JobController::ForgetWhoLeft() {
   asked_to_regroup_ = false;
   std::erase_if(leaving_, [this](const auto& one) { return !group_.RankOf(one.first); });
-  const auto leaves = [this](const MemberRecord& member) { return member.node == leaver_->node; };
-  if (leaver_ && std::ranges::none_of(group_.members(), leaves)) leaver_.reset();
+  std::erase_if(leavers_, [this](const auto& leaver) {
+    return std::ranges::find(group_.members(), leaver.first, &MemberRecord::node) ==
+           group_.members().end();
+  });
 }
 
 // A group of the same members comes to nothing before its first round: who has not been in one with
@@ -262,7 +269,7 @@ void JobController::LeaveOutNewcomers(Turn turn) {
   std::uint64_t most = 0;
   for (const LostMember& member : group_.lost()) most = std::max(most, member.message.rounds);
   for (const LostMember& member : group_.lost()) {
-    if (member.message.rounds > 0 || most < 2) continue;
+    if (member.message.rounds + 1 >= most) continue;
     const std::string name = WorkerName(group_.members()[member.rank]);
     GiveUp(member.rank, name + " did not come to a round with the others", deadlines_.grace, turn);
   }

@@ -281,6 +281,19 @@ TEST_F(JobRegroupTest, WhereOnlyNewcomersAreLeftTheyDoNotGoOnFromNothing) {
   EXPECT_NE(record().state, JobState::kRunning);
 }
 
+// So does a spare that was a member: what it has is of the time when it left the others.
+TEST_F(JobRegroupTest, NorDoesOneWhoIsRoundsBehindGoOnAlone) {
+  Kill(3);
+  Lose(1, 5);
+  Lose(2, 3);
+  Meet();
+  rig_.Step(WorkerExited{.worker = WorkerId{1}, .exit_code = -1, .signal = 9});
+  Lose(2, 3);
+
+  EXPECT_THAT(Members(), Not(ElementsAre(WorkerId{2})));
+  EXPECT_NE(record().state, JobState::kRunning);
+}
+
 TEST_F(JobRegroupTest, WhoMayBeValidatingHasTheTimeForIt) {
   rig_.Step(Said(1, ValidatedMessage{.generation = 1, .rounds = 1, .samples = 10, .seconds = 5}));
   Kill(3);
