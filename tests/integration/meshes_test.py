@@ -73,7 +73,7 @@ class MeshesTest(TwoNodes):
     def test_every_layout_trains_as_the_dense_model(self):
         dense, expected = self.run_job()
         loss = float(dense["result"]["train_loss"])
-        self.assertLess(loss, 5.3, "it has learned something")
+        self.assertLess(loss, 5.5, "it has learned something")
         for layout in (("none", 1, 1, True), ("1d", 1), ("1d", 2), ("2d", 4), ("2d", 4, 1, True), ("1d", 2, 2)):
             with self.subTest(layout=layout):
                 done, found = self.run_job(*layout)
