@@ -37,10 +37,12 @@ double SamplesOf(const policies::Plan& plan) {
 RoundEngine::RoundEngine(Member& member, EngineBuffers buffers, collective::Transport& transport,
                          policies::Plan plan)
     : member_(member),
+      gather_parts_(std::move(buffers.gather_parts)),
       group_(member, transport,
              {.gradients = buffers.gradients,
               .loss_sum = buffers.loss_sum,
               .bring = std::move(buffers.bring),
+              .whole_norm = std::move(buffers.whole_norm),
               .registered = buffers.registered},
              std::move(plan)),
       synchronizer_(&group_.synchronizer()),
@@ -222,6 +224,7 @@ void RoundEngine::Compare(const HashedParameters& own) {
     completion = TakeOver(member_, group_, rejoining);
     if (completion.progress == Progress::kFailed) return LoseGroup(completion.reason);
     if (!ShareOutState(completion.at) || !GatherAnew(completion.at)) return;
+    parts_gathered_ = false;
     comparison_ = std::move(comparison);
   }
   if (outcome_ != Outcome::kTraining) return;

@@ -161,7 +161,11 @@ std::optional<Failure> Life::Train() {
   if (auto failure = StandWhereDue()) return failure;  // a former group did not come to it
   while (const std::optional<engine::Batch> batch = engine().NextBatch()) {
     const OrFailure<engine::StepResult> result = world_.Compute(*batch);
-    if (const auto* failure = std::get_if<Failure>(&result)) return *failure;
+    if (const auto* failure = std::get_if<Failure>(&result)) {
+      if (!failure->of_group) return *failure;
+      GiveUpGroup(failure->message);
+      return EndTraining();
+    }
     engine().Step(std::get<engine::StepResult>(result));
     world_.OnStep(*batch);
     Report();

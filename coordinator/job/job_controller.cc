@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "coordinator/job/attempts.h"
+#include "coordinator/job/mesh_places.h"
 #include "coordinator/job/snapshots.h"
 #include "coordinator/job/transport_choice.h"
 #include "coordinator/job/wording.h"
@@ -39,6 +40,7 @@ void JobController::Reject(const std::string& reason, const std::string& field, 
 
 void JobController::Start(std::vector<MemberRecord> members, Turn turn) {
   TACTUS_CHECK(In<phase::Idle>() && !members.empty());
+  if (OfMeshes()) members = PlacedInMeshes(members, record().settings.mesh_devices);
   group_ = Group(members, true);
   held_since_.reset();
   programs_end_by_.reset();

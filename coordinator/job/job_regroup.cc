@@ -11,15 +11,20 @@
 // for gone and ended, unless its agent sees that it does something; in that case, or where its node
 // is not heard, not before JobDeadlines::silence is over. Where
 // nobody who stays says that it lost the group, as workers of older versions do not, or nobody
-// stays, the attempt is lost.
+// stays, the attempt is lost. Where several members make one replica, it goes on whole or not at
+// all: those of one that lost a member are ended with it, and where none is left, the attempt is
+// lost.
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "coordinator/job/job_controller.h"
+#include "coordinator/job/mesh_places.h"
 #include "coordinator/job/wording.h"
 
 namespace tactus::job {
@@ -43,7 +48,22 @@ bool JobController::Regroups() const {
   const bool together = In<phase::Training>() || In<phase::Ending>() || In<phase::Returning>() ||
                         In<phase::Regrouping>();
   return together && keeper_.tracker() && !keeper_.Secured() && !record().discard &&
-         !group_.results().Finished(0) && !group_.Staying().empty();
+         !group_.results().Finished(0) && !group_.Staying().empty() &&
+         !(OfMeshes() && WholeReplicas().empty());
+}
+
+// Of the members who stay, those of replicas that can go on: all of whose members are there and, as
+// far as they have said so, have applied the same rounds, as each has a part of the model.
+std::vector<std::uint32_t> JobController::WholeReplicas() const {
+  const std::uint32_t devices = record().settings.mesh_devices;
+  std::vector<std::uint32_t> ranks = OfWholeMeshes(group_.Staying(), devices);
+  std::map<std::uint32_t, std::set<std::uint64_t>> rounds;  // by replica
+  for (const std::uint32_t rank : ranks) {
+    const std::optional<GroupLostMessage>& lost = group_.Lost(rank);
+    if (lost) rounds[rank / devices].insert(lost->rounds);
+  }
+  std::erase_if(ranks, [&](std::uint32_t rank) { return rounds[rank / devices].size() > 1; });
+  return ranks;
 }
 
 void JobController::On(std::uint32_t rank, const GroupLostMessage& message, Turn turn) {
@@ -170,6 +190,7 @@ void JobController::FormNext(Turn turn) {
   const std::vector<std::uint32_t> outpaced =
       on_purpose ? Outpaced() : std::vector<std::uint32_t>();
   std::vector<std::uint32_t> ranks = GoingOn();  // which newcomers count for, until they are taken
+  if (ranks.empty()) return Lose(reason, turn);  // of meshes, none is whole
   const std::vector<Joiner> newcomers = joiners_.Take(Room() + outpaced.size());
   // Where the members were told of rounds that are not theirs, nothing has failed.
   const bool corrected = std::get<phase::Regrouping>(phase_).stale;

@@ -49,6 +49,8 @@ struct JobSettings {
   std::uint32_t workers_max = 1u << 16;  // >= workers_min
   std::uint32_t spares = 0;              // beside workers_max, ready to take a lost one's place
   bool encrypted = false;                // what its workers send each other
+  std::uint32_t mesh_devices = 1;        // that hold one model together; 1: each has all of it
+  std::string mesh{};                    // how they do, for people; empty: they do not
   bool program = false;                  // its workers are programs, which go on when it is over
   DeviceKind device = DeviceKind::kStandard;
   std::map<std::string, std::string> selector{};  // labels that a node must have
@@ -122,6 +124,7 @@ struct GroupRecord {
   std::uint64_t first_round = 0;  // the first that it may have applied
   std::vector<MemberRecord> members{};
   TransportRecord transport{};
+  std::string mesh{};  // how replicas are laid out over members, for people; empty: one each
   std::vector<policies::Encoding> encodings{};  // beside dense, that all of them know
   std::uint64_t first_plan = 0;  // the version of its first; 0: of versions that did not say
   std::uint64_t last_plan = 0;   // of the newest that came into force
