@@ -12,6 +12,7 @@
 #include "policies/catalogue.h"
 #include "policies/compatibility.h"
 #include "policies/learning_rate.h"
+#include "policies/mixing.h"
 #include "policies/post_local_synchronization.h"
 #include "simulator/examples.h"
 #include "simulator/fault_injection.h"
@@ -145,13 +146,14 @@ void DrawOptimizer(Dice& dice, SimulatedJob& job) {
 }
 
 constexpr std::string_view kFollowers = "lsgd";
+constexpr std::string_view kNeighbours = "decentlam";
 
 // The default counts twice, so that jobs do not differ in everything at once; but not that of the
 // synchronization, in which most can go wrong.
 std::string DrawPolicy(Dice& dice, policies::Axis axis) {
   std::vector<std::string> names;
   for (const policies::Policy& policy : policies::PoliciesOf(axis)) {
-    if (policy.name == kFollowers) continue;  // DrawFollowers has it
+    if (policy.name == kFollowers || policy.name == kNeighbours) continue;  // drawn later
     names.emplace_back(policy.name);
     const bool standard = policy.name == policies::PolicyOf(policies::PlannerOptions{}, axis);
     if (standard && axis != policies::Axis::kSynchronization) names.emplace_back(policy.name);
@@ -390,6 +392,23 @@ void DrawSubsets(Dice& dice, Scenario& scenario) {
   }
 }
 
+// Likewise, members that mix with their neighbours, by any graph and momentum that users may have.
+void DrawNeighbours(Dice& dice, Scenario& scenario) {
+  for (SimulatedJob& job : scenario.jobs) {
+    if (!dice.Chance(0.2)) continue;
+    policies::PlannerOptions& adapt = job.settings.adapt;
+    const std::string before = std::exchange(adapt.synchronization.policy, kNeighbours);
+    if (!policies::ConflictsOf(SettingsOf(job).adapt).empty())
+      adapt.synchronization.policy = before;
+    std::vector<std::string> graphs(policies::kTopologyNames.begin(),
+                                    policies::kTopologyNames.end());
+    graphs.emplace_back("auto");
+    adapt.synchronization.graph = dice.Of(graphs);
+    adapt.synchronization.correct_bias = dice.Chance(0.7);
+    job.engine.neighbours.correct_bias = adapt.synchronization.correct_bias;
+  }
+}
+
 }  // namespace
 
 Scenario RandomScenario(std::uint64_t seed) {
@@ -435,6 +454,8 @@ Scenario RandomScenario(std::uint64_t seed) {
   DrawShards(shards, scenario);
   Dice subsets(Rng(seed).Fork("subsets"));
   DrawSubsets(subsets, scenario);
+  Dice neighbours(Rng(seed).Fork("neighbours"));
+  DrawNeighbours(neighbours, scenario);
   return scenario;
 }
 

@@ -13,6 +13,7 @@
 //               so many; what they changed is combined (LocalSteps)
 //   lsgd        as many local steps as fit until all have taken their shares; then each is pulled
 //               towards the parameters of who has the least loss
+//   decentlam   one step; each mixes its parameters with its neighbours'
 //   delayed     as many steps as fit until the former round's combination is done everywhere; the
 //               gradient is combined while the next round computes, and applied at its end
 //
@@ -175,6 +176,7 @@ class RoundEngine {
   //   periodic    those after the last window. Within a window they are no edge: parameters are the
   //               member's own, and there is no way back for the optimizer's state
   //   lsgd        those after the last pull: each member's own, or the mean (see differ)
+  //   decentlam   those after the last step: likewise
   //   delayed     those after the last round that was applied. The one that is combined now has
   //               touched neither, and its samples are free in the state: it will be done anew.
   //               Between edges parameters may be ahead of them (EngineOptions::look_ahead)

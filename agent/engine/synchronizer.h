@@ -5,6 +5,8 @@
 //                       done early may go on (elastic) or waits
 //   leader_rounds.cc    the members take steps of their own, and are pulled towards whose loss is
 //                       the least
+//   neighbour_rounds.cc the members take a step each, and mix their parameters with those of their
+//                       neighbours
 //   delayed_rounds.cc   gradients are combined while the next round computes, and applied after it
 //
 // The way of a round, as RoundEngine leads it:
@@ -138,6 +140,7 @@ std::vector<std::unique_ptr<Synchronizer>> AllSynchronizers(Member& member, Grou
 std::unique_ptr<Synchronizer> MakeGradientRounds(Member& member, Group& group);
 std::unique_ptr<Synchronizer> MakeLocalRounds(Member& member, Group& group);
 std::unique_ptr<Synchronizer> MakeLeaderRounds(Member& member, Group& group);
+std::unique_ptr<Synchronizer> MakeNeighbourRounds(Member& member, Group& group);
 std::unique_ptr<Synchronizer> MakeDelayedRounds(Member& member, Group& group);
 
 }  // namespace tactus::engine
