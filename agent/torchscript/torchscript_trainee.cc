@@ -40,9 +40,13 @@ absl::Status TorchscriptTrainee::Open(const worker::TraineeHome& home) {
   model::ModelOptions options = job.model;
   options.device = device_->Name();
   options.stream = device_->stream();
-  absl::StatusOr<std::unique_ptr<model::Model>> opened = model::Model::Open(options);
-  if (!opened.ok()) return opened.status();
-  model_ = *std::move(opened);
+  {
+    const std::unique_ptr<threads::MutexLock> held = HoldOpening();
+    absl::StatusOr<std::unique_ptr<model::Model>> opened = model::Model::Open(options);
+    if (!opened.ok()) return opened.status();
+    model_ = *std::move(opened);
+  }
+  if (fusion_ != nullptr) model_ = fusion_->Join(std::move(model_), options, *device_);
   device_->OnMemoryShort([model = model_.get()] { model->ReleaseCachedMemory(); });
 
   data::DataOptions data = job.data;
@@ -91,8 +95,13 @@ void TorchscriptTrainee::Bind(std::span<float> parameters) {
   model_->Bind(parameters, sums_->losses.span());
 }
 
+std::unique_ptr<threads::MutexLock> TorchscriptTrainee::HoldOpening() {
+  return fusion_ == nullptr ? nullptr : std::make_unique<threads::MutexLock>(fusion_->opening());
+}
+
 // A pass over a few samples; then the speed, from which the first round's shares are made.
 absl::StatusOr<double> TorchscriptTrainee::TryOut() {
+  const std::unique_ptr<threads::MutexLock> held = HoldOpening();
   std::vector<std::uint64_t> indices(std::min(kTryOutSamples, train_samples()));
   std::iota(indices.begin(), indices.end(), 0);
   // With weights where there will be some, which not every loss can take.
@@ -114,7 +123,8 @@ absl::StatusOr<double> TorchscriptTrainee::TryOut() {
 
 void TorchscriptTrainee::TellCeiling(std::uint32_t ceiling) {
   ++out_of_memory_;
-  std::cerr << "out of memory: at most " << ceiling << " samples in a pass from here on\n";
+  std::cerr << "out of memory: at most " + std::to_string(ceiling) +
+                   " samples in a pass from here on\n";
 }
 
 absl::Status TorchscriptTrainee::Compute(const engine::Batch& batch, engine::RoundEngine& engine) {

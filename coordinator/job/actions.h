@@ -336,6 +336,7 @@ struct StartWorker {
   std::string checkpoint{};  // SHA-256 of what it goes on from; empty: from the beginning
   // Samples after the checkpoint's that nobody trains on: with them the loss had risen.
   std::uint64_t skip_samples = 0;
+  std::string array{};  // as ArrayOf; with others of it on the device it may share a process
 };
 void Fields(auto& archive, Of<StartWorker> auto& action) {
   archive("node", action.node);
@@ -346,6 +347,7 @@ void Fields(auto& archive, Of<StartWorker> auto& action) {
   archive("device", action.device);
   archive("checkpoint", action.checkpoint);
   archive("skip_samples", action.skip_samples);
+  archive("array", action.array);
 }
 
 struct SendToWorker {

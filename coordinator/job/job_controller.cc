@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "coordinator/job/arrays.h"
 #include "coordinator/job/attempts.h"
 #include "coordinator/job/snapshots.h"
 #include "coordinator/job/transport_choice.h"
@@ -59,7 +60,8 @@ void JobController::Start(std::vector<MemberRecord> members, Turn turn) {
                                        .spec = record().spec,
                                        .device = member.device,
                                        .checkpoint = checkpoint,
-                                       .skip_samples = skip});
+                                       .skip_samples = skip,
+                                       .array = ArrayOf(record())});
   }
 }
 

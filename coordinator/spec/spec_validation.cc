@@ -17,6 +17,7 @@
 #include "coordinator/spec/field_rules.h"
 #include "coordinator/spec/kind_of_job.h"
 #include "coordinator/spec/resolve.h"
+#include "coordinator/spec/shape_of_job.h"
 #include "protocol/node_labels.h"
 #include "runtime/job_files.h"
 #include "runtime/options.h"
@@ -562,6 +563,7 @@ job::JobSettings SettingsOf(const ResolvedSpec& resolved) {
   settings.hold = DurationOf(spec.hold());
   settings.adapt = PlannerOptionsOf(resolved);
   if (spec.adapt().warm_start()) settings.kind = KindOfJob(resolved);
+  settings.shape = ShapeOfJob(resolved);
   settings.workers_min = spec.workers().min();
   settings.workers_max = std::min(spec.workers().max(), WorkersOfARound(settings.adapt));
   settings.spares = spec.workers().spares();
