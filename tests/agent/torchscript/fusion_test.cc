@@ -80,7 +80,7 @@ struct Curve {
 };
 
 // As a worker runs it, on this thread. Null: with the model alone.
-Curve Run(const Job& job, Fusion* fusion) {
+Curve TrainJob(const Job& job, Fusion* fusion) {
   engine::EngineOptions options = {.seed = job.order_seed,
                                    .train_samples = kSamples,
                                    .optimizer = job.optimizer,
@@ -132,7 +132,7 @@ std::vector<Curve> RunTogether(Fusion& fusion, const std::vector<Job>& jobs) {
   std::vector<Curve> curves(jobs.size());
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    threads.emplace_back([&, i] { curves[i] = Run(jobs[i], &fusion); });
+    threads.emplace_back([&, i] { curves[i] = TrainJob(jobs[i], &fusion); });
   }
   for (std::thread& thread : threads) thread.join();
   return curves;
@@ -163,7 +163,7 @@ TEST(FusionTest, EachJobsCurveIsThatOfItsSoloRun) {
 
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     SCOPED_TRACE(i);
-    ExpectSame(fused[i], Run(jobs[i], nullptr));
+    ExpectSame(fused[i], TrainJob(jobs[i], nullptr));
   }
   EXPECT_EQ(fused[1].losses.size(), 13u);
   const Fusion::Counts counts = fusion.counts();
@@ -175,8 +175,8 @@ TEST(FusionTest, EachJobsCurveIsThatOfItsSoloRun) {
 TEST(FusionTest, OneThatDivergesLeavesAndTheOthersGoOn) {
   std::vector<Job> jobs(3, {.optimizer = engine::SgdOptions{.learning_rate = 0.1}});
   for (std::size_t i = 0; i < 3; ++i) jobs[i].model_seed = i + 1;
-  const Curve first = Run(jobs[0], nullptr);
-  const Curve last = Run(jobs[2], nullptr);
+  const Curve first = TrainJob(jobs[0], nullptr);
+  const Curve last = TrainJob(jobs[2], nullptr);
   jobs[1].behind = [](engine::RoundEngine&, std::span<float> parameters) {
     parameters[0] = std::numeric_limits<float>::quiet_NaN();
   };
@@ -202,7 +202,7 @@ TEST(FusionTest, OneThatIsCancelledLeavesAfterItsRound) {
   EXPECT_EQ(curves[0].outcome, Outcome::kDiscarded);
   EXPECT_EQ(curves[0].reason, "enough");
   EXPECT_LT(curves[0].losses.size(), 8u);
-  ExpectSame(curves[1], Run(jobs[1], nullptr));
+  ExpectSame(curves[1], TrainJob(jobs[1], nullptr));
 }
 
 // One that is at something else, as a validation, holds nobody up, and finds the others again.
