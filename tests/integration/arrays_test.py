@@ -8,8 +8,10 @@ from cluster import wait_until
 from one_coordinator import OneCoordinator
 
 ROUNDS = 250
-# As published, of losses: other routines add in another order. Rounding grows as training goes on, so of the first ones.
-BOUND, EXACT_ROUNDS = 1e-4, 60
+# As published, of losses: other routines add in another order. That is 1e-7 at first, and grows a thousandfold for some
+# rounds where the loss begins to fall: so of the rounds before that, and of all others less closely.
+BOUND, EXACT_ROUNDS = 1e-4, 40
+LOOSE_BOUND = 0.02
 
 
 class ArraysTest(OneCoordinator):
@@ -22,7 +24,7 @@ class ArraysTest(OneCoordinator):
             "name": "lr",
             "model": {"builtin": "bytes-lm", "options": {"width": 32, "heads": 2, "layers": 2, "context": 64}},
             "data": {"text": str(self.corpus)},
-            "optimizer": {"sgd": {"learning_rate": 0.1, "momentum": 0.9}},
+            "optimizer": {"sgd": {"learning_rate": 0.1}},
             "stop": {"rounds": ROUNDS},
             "workers": {"min": 1, "max": 1},
             "validation": {"rounds": 100},
@@ -49,13 +51,14 @@ class ArraysTest(OneCoordinator):
     def expect_same(self, job, alone):
         ours, theirs = self.curve(job), self.curve(alone)
         self.assertEqual(max(ours), ROUNDS - 1)
-        compared = [one for one in ours if one in theirs and one < EXACT_ROUNDS]
-        self.assertGreater(len(compared), EXACT_ROUNDS // 3)
+        compared = [one for one in ours if one in theirs]
+        self.assertGreater(len([one for one in compared if one < EXACT_ROUNDS]), EXACT_ROUNDS // 3)
         for one in compared:
-            self.assertAlmostEqual(ours[one], theirs[one], delta=BOUND * theirs[one], msg=f"{job}, round {one}")
+            bound = BOUND if one < EXACT_ROUNDS else LOOSE_BOUND
+            self.assertAlmostEqual(ours[one], theirs[one], delta=bound * theirs[one], msg=f"{job}, round {one}")
         ours, theirs = self.cluster.job(job)["result"], self.cluster.job(alone)["result"]
         self.assertEqual(ours["samples"], theirs["samples"])
-        self.assertAlmostEqual(ours["validation"]["loss"], theirs["validation"]["loss"], delta=0.01 * theirs["validation"]["loss"])
+        self.assertAlmostEqual(ours["validation"]["loss"], theirs["validation"]["loss"], delta=LOOSE_BOUND * theirs["validation"]["loss"])
 
     def await_together(self, jobs, rounds=5):
         """All train, in one process."""
