@@ -78,7 +78,8 @@ life::Failure InGroup(const absl::Status& status) {
 }
 
 // To the job's log.
-void Tell(const std::string& line) { std::cerr << line << '\n'; }
+// Whole lines, as others of the process may write to it, too.
+void Tell(const std::string& line) { std::cerr << line + '\n'; }
 
 // As Ready has it.
 std::string NcclVersionOf(const cuda::Device& device) {

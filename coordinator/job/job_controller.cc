@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "coordinator/job/arrays.h"
 #include "coordinator/job/attempts.h"
 #include "coordinator/job/mesh_places.h"
 #include "coordinator/job/snapshots.h"
@@ -62,7 +63,8 @@ void JobController::Start(std::vector<MemberRecord> members, Turn turn) {
                                        .device = member.device,
                                        .checkpoint = checkpoint,
                                        .skip_samples = skip,
-                                       .pass_samples_max = keeper_.PassSamplesMax(member)});
+                                       .pass_samples_max = keeper_.PassSamplesMax(member),
+                                       .array = ArrayOf(record())});
   }
 }
 

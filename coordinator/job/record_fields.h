@@ -35,6 +35,7 @@ void Fields(auto& archive, Of<JobSettings> auto& settings) {
   archive("hold", settings.hold);
   archive("adapt", settings.adapt);
   archive("kind", settings.kind);
+  archive("shape", settings.shape);
   archive("stop_train_loss", settings.stop_train_loss);
   archive("stop_epochs", settings.stop_epochs);
   archive("stop_time", settings.stop_time);

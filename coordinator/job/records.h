@@ -64,6 +64,9 @@ struct JobSettings {
   // Equal for jobs of one model, data, optimizer and way to adapt, so that what the planner of one
   // found is of use to the next; empty: nothing is handed on to this job, nor from it.
   std::string kind{};
+  // Equal for jobs of one worker each whose passes can be computed together, as they differ in
+  // numbers alone; empty: this one's cannot.
+  std::string shape{};
   std::optional<double> stop_train_loss{};
   std::optional<std::uint32_t> stop_epochs{};
   std::optional<Duration> stop_time{};

@@ -18,6 +18,7 @@
 #include "coordinator/spec/kind_of_job.h"
 #include "coordinator/spec/mesh_checks.h"
 #include "coordinator/spec/resolve.h"
+#include "coordinator/spec/shape_of_job.h"
 #include "policies/axes.h"
 #include "policies/catalogue.h"
 #include "protocol/node_labels.h"
@@ -573,6 +574,7 @@ job::JobSettings SettingsOf(const ResolvedSpec& resolved) {
   settings.hold = DurationOf(spec.hold());
   settings.adapt = PlannerOptionsOf(resolved);
   if (spec.adapt().warm_start()) settings.kind = KindOfJob(resolved);
+  settings.shape = ShapeOfJob(resolved);
   settings.workers_min = spec.workers().min();
   settings.workers_max = std::min(spec.workers().max(), WorkersOfARound(settings.adapt));
   settings.workers_max -= settings.workers_max % settings.mesh_devices;
