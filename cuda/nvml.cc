@@ -52,11 +52,13 @@ constexpr std::array<unsigned long long, 6> kProgramXids = {13, 31, 43, 45, 68, 
 struct ThrottleReason {
   unsigned long long bit = 0;
   const char* name = "";
+  // Of every busy GPU at its limits, or of its neighbours; not of one that something is wrong with.
+  bool usual = false;
 };
 // Those that make a GPU slower than its load and the user's settings ask for.
-constexpr std::array<ThrottleReason, 6> kThrottleReasons = {{{0x04, "software power cap"},
+constexpr std::array<ThrottleReason, 6> kThrottleReasons = {{{0x04, "software power cap", true},
                                                              {0x08, "hardware slowdown"},
-                                                             {0x10, "sync boost"},
+                                                             {0x10, "sync boost", true},
                                                              {0x20, "software thermal slowdown"},
                                                              {0x40, "hardware thermal slowdown"},
                                                              {0x80, "hardware power brake"}}};
@@ -271,7 +273,10 @@ GpuReading GpuMonitor::Read(std::size_t gpu) {
   unsigned long long bits = 0;
   if (said(library_->throttle(watched.whole, &bits))) {
     for (const ThrottleReason& reason : kThrottleReasons) {
-      if ((bits & reason.bit) != 0) reading.throttle_reasons.emplace_back(reason.name);
+      if ((bits & reason.bit) == 0) continue;
+      reading.throttle_reasons.emplace_back(reason.name);
+      if (reason.usual) continue;
+      reading.slowdown += (reading.slowdown.empty() ? "" : ", ") + std::string(reason.name);
     }
   }
   unsigned long long errors = 0;

@@ -27,12 +27,14 @@ struct GpuIdentity {
 
 // What a GPU is doing; nothing where it does not say.
 struct GpuReading {
-  std::optional<double> utilisation_ratio{};              // [0, 1] of the last sampling period
-  std::optional<std::uint64_t> memory_used_bytes{};       // by all processes
-  std::optional<double> temperature_celsius{};            // of the chip
-  std::optional<double> power_watts{};                    // of the board
-  std::optional<double> sm_clock_hertz{};                 // now
-  std::vector<std::string> throttle_reasons{};            // why it is slower than it could be
+  std::optional<double> utilisation_ratio{};         // [0, 1] of the last sampling period
+  std::optional<std::uint64_t> memory_used_bytes{};  // by all processes
+  std::optional<double> temperature_celsius{};       // of the chip
+  std::optional<double> power_watts{};               // of the board
+  std::optional<double> sm_clock_hertz{};            // now
+  std::vector<std::string> throttle_reasons{};       // why it is slower than it could be
+  // Those that its load and its limits do not explain, as one text; empty: there are none.
+  std::string slowdown{};
   std::optional<std::uint64_t> uncorrected_ecc_errors{};  // since the driver was loaded
   // Why no work should be given to it; empty: it is well. Once said it is said as long as the
   // monitor is open: what is broken is not well because it answers again.

@@ -66,6 +66,7 @@ void Fields(auto& archive, Of<Report> auto& report) {
   archive("progress", report.progress);
   archive("epoch", report.epoch);
   archive("epoch_consumed", report.epoch_consumed);
+  archive("slowdown", report.slowdown);
 }
 
 }  // namespace tactus::policies

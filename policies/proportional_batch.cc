@@ -12,6 +12,7 @@ namespace tactus::policies {
 
 BatchDecision ProportionalBatch::Start(const StartingGroup& group) {
   stretches_.Start(group.members);
+  slowdowns_.assign(group.members, "");
   forecasts_.Start();
   fresh_ = false;
   total_ = std::uint64_t{options_.per_worker} * group.members;
@@ -28,7 +29,15 @@ BatchDecision ProportionalBatch::Start(const StartingGroup& group) {
           .reason = "equal shares until speeds are measured"};
 }
 
+void ProportionalBatch::NoteSlowdown(const Report& report) {
+  if (report.rank >= slowdowns_.size() || slowdowns_[report.rank] == report.slowdown) return;
+  slowdowns_[report.rank] = report.slowdown;
+  stretches_.Break();
+  forecasts_.Shift();
+}
+
 void ProportionalBatch::Observe(const Report& report) {
+  NoteSlowdown(report);
   const std::optional<SpeedStretch> stretch = stretches_.Observe(report);
   if (!stretch) return;
   forecasts_.Observe(*stretch, total_);
@@ -54,11 +63,14 @@ BatchDecision ProportionalBatch::Decide(const std::vector<std::uint32_t>& in_for
   if (best.expected < kGainLarge) gain_least_.Tire();
   const auto [slowest, fastest] = std::ranges::minmax_element(best.speeds);
   const double longest = LongestStep(in_force, best.speeds);
+  const std::string& slowdown = slowdowns_[static_cast<std::size_t>(slowest - best.speeds.begin())];
   return {.batch_sizes = std::move(best.sizes),
           .reason = "shares follow speed: rank " + std::to_string(slowest - best.speeds.begin()) +
                     " computes " + Figure(*slowest) + " samples/s against " + Figure(*fastest) +
-                    " on the fastest; round " + Figure(longest) + " s → " +
-                    Figure(longest * (1 - best.expected)) + " s",
+                    " on the fastest" +
+                    (slowdown.empty() ? "" : ", slowed down by its device (" + slowdown + ")") +
+                    "; round " + Figure(longest) + " s → " + Figure(longest * (1 - best.expected)) +
+                    " s",
           .predicted_gain = best.expected};
 }
 

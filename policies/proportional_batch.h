@@ -26,7 +26,8 @@ struct BatchDecision {
 // or equal ones. Then, after each stretch of time, proposes the shares of which ShareForecasts
 // expects most, if that is above a LeastGain of kGainMin to kGainLarge with a half-life of
 // kHalfLifeSeconds, which every proposal below kGainLarge tires. So small corrections get rarer the
-// more of them there are, while a real change, which gains more, is acted on at once.
+// more of them there are, while a real change, which gains more, is acted on at once. One that a
+// worker's agent knows the reason of (Report::slowdown) is told from noise by that.
 //
 // Where a batch costs a fixed time beside the time of its samples, the measured speed falls with
 // the batch: each proposal goes a part of the way, always towards equal times.
@@ -59,6 +60,7 @@ class ProportionalBatch {
 
   friend void Fields(auto& archive, Of<ProportionalBatch> auto& batch) {
     archive("stretches", batch.stretches_);
+    archive("slowdowns", batch.slowdowns_);
     archive("forecasts", batch.forecasts_);
     archive("total", batch.total_);
     archive("fresh", batch.fresh_);
@@ -66,12 +68,17 @@ class ProportionalBatch {
   }
   friend bool Sound(const ProportionalBatch& batch) {
     return batch.forecasts_.Suits(batch.stretches_.members()) &&
+           batch.slowdowns_.size() == batch.stretches_.members() &&
            (!batch.fresh_ || batch.forecasts_.any());
   }
 
  private:
+  // Report::slowdown says something else than before of this worker.
+  void NoteSlowdown(const Report& report);
+
   const BatchOptions options_;
   SpeedStretches stretches_;
+  std::vector<std::string> slowdowns_;  // Report::slowdown, by rank
   ShareForecasts forecasts_;
   std::uint64_t total_ = 0;  // [samples] of a step
   bool fresh_ = false;       // a stretch ended since the last answer

@@ -59,6 +59,7 @@ double ShareForecasts::Record::Expect(double gain, double prior) const {
 
 void ShareForecasts::Start() {
   latest_.clear();
+  shifted_ = false;
   sizes_.clear();
   for (int k = 0; k < kForecasters; ++k)
     forecasters_[k] = {.memory = std::exp2(k), .noise = 2 * kNoiseInitial * kNoiseInitial};
@@ -93,6 +94,8 @@ void ShareForecasts::Observe(const SpeedStretch& stretch, std::uint64_t total) {
   for (const double speed : stretch.speeds) logs.push_back(std::log(speed));
   const bool resized = Resized(stretch);
   latest_.push_back({.samples = stretch.samples, .logs = std::move(logs)});
+  // Those before are of other speeds, so nothing is isolated.
+  if (std::exchange(shifted_, false)) latest_.erase(latest_.begin(), std::prev(latest_.end()));
   if (latest_.size() > kMedianOf) latest_.pop_front();
   const std::vector<double> filtered = Filtered();
   for (Forecaster& forecaster : forecasters_) {
@@ -102,6 +105,12 @@ void ShareForecasts::Observe(const SpeedStretch& stretch, std::uint64_t total) {
     forecaster.promises.push_back(MakePromise(forecaster, sizes_, total));
   }
   total_ = total;
+}
+
+void ShareForecasts::Shift() {
+  if (!any()) return;
+  for (Forecaster& forecaster : forecasters_) Age(forecaster);
+  shifted_ = true;
 }
 
 void ShareForecasts::Age(Forecaster& forecaster) {

@@ -71,6 +71,10 @@ class ShareForecasts {
   // A (new) group.
   void Start();
 
+  // A worker's device is known to be faster or slower from now on: what was measured so far counts
+  // for kAged of what it did, and the next stretch is not held for an isolated one.
+  void Shift();
+
   // Folds a stretch in; the next ones are to share out `total` samples a step.
   void Observe(const SpeedStretch& stretch, std::uint64_t total);
 
@@ -85,6 +89,7 @@ class ShareForecasts {
 
   friend void Fields(auto& archive, Of<ShareForecasts> auto& forecasts) {
     archive("latest", forecasts.latest_);
+    archive("shifted", forecasts.shifted_);
     archive("plan_version", forecasts.plan_version_);
     archive("sizes", forecasts.sizes_);
     archive("total", forecasts.total_);
@@ -172,6 +177,7 @@ class ShareForecasts {
 
   const BatchOptions options_;
   std::deque<Latest> latest_;
+  bool shifted_ = false;              // since the latest stretch
   std::uint64_t plan_version_ = 0;    // of the latest stretch
   std::vector<std::uint32_t> sizes_;  // of that plan, as far as was seen
   std::uint64_t total_ = 0;           // [samples] that the latest promises share out

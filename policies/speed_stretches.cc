@@ -33,6 +33,10 @@ void SpeedStretches::Start(std::uint32_t members) {
   version_ = 0;
 }
 
+void SpeedStretches::Break() {
+  for (Open& open : open_) open = {.first_left_out = open.first_left_out};
+}
+
 std::optional<SpeedStretch> SpeedStretches::Observe(const Report& report) {
   const bool measurable =
       report.compute_seconds >= kSecondsMin && report.compute_seconds <= kSecondsMax;

@@ -41,6 +41,9 @@ class SpeedStretches {
 
   std::uint32_t members() const { return static_cast<std::uint32_t>(open_.size()); }
 
+  // What comes next is measured by itself: the stretch that is under way is left out.
+  void Break();
+
   // Folds one worker's report in. Returns the stretch that it completes.
   std::optional<SpeedStretch> Observe(const Report& report);
 

@@ -69,6 +69,7 @@ void Fields(auto& archive, Of<ReportMessage> auto& message) {
   archive("generation", message.generation);
   Inline(archive, "report", message.report);
   archive("out_of_memory", message.out_of_memory);
+  archive("pass_samples_max", message.pass_samples_max);
 }
 
 void Fields(auto& archive, Of<EvaluatedMessage> auto& message) {
@@ -156,6 +157,7 @@ void Fields(auto& archive, Of<SelectedMessage> auto& message) {
   archive("epoch", message.epoch);
   archive("number", message.number);
   archive("facts", message.facts);
+  archive("seconds", message.seconds);
 }
 
 void Fields(auto& archive, Of<FailedMessage> auto& message) {

@@ -100,6 +100,8 @@ struct ReportMessage {
   std::uint64_t generation = 0;
   policies::Report report{};
   std::uint32_t out_of_memory = 0;  // passes since the former report that were repeated in pieces
+  // Where there were such: samples of a pass from then on, as more did not fit.
+  std::uint32_t pass_samples_max = 0;
 };
 // The validation result, as rank 0 said it.
 struct EvaluatedMessage {
@@ -195,6 +197,7 @@ struct SelectedMessage {
   std::uint64_t epoch = 0;   // completed before
   std::uint64_t number = 0;  // of the choice, from 1
   std::string facts{};       // for a person
+  double seconds = 0;        // that the group stood still for it
 };
 struct FailedMessage {
   std::string field{};

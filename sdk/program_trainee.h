@@ -39,7 +39,6 @@ class ProgramTrainee final : public worker::Trainee, private engine::ForeignOpti
   absl::Status Compute(const engine::Batch& batch, engine::RoundEngine& engine) override;
   engine::BringStretch Bringing() override { return {}; }
   Duration waited_for_data() const override { return {}; }
-  std::uint32_t TakeOutOfMemory() override { return 0; }
   absl::StatusOr<model::EvaluationSums> Evaluate(std::span<const std::uint64_t>) override;
   void EndEvaluation() override {}
   std::uint32_t evaluation_batch() const override { return program_.micro_batch; }

@@ -308,6 +308,10 @@ bool Agent::OnSaid(WorkerId worker, tactus::v1::FromWorker message) {
   if (message.has_report()) {
     metrics_.CountReportsRelayed(1);
     metrics_.CountOutOfMemory(message.report().out_of_memory());
+    const auto running = workers_.find(worker);
+    if (running != workers_.end()) {
+      message.mutable_report()->set_slowdown(SlowdownOf(running->second.device));
+    }
   }
   if (message.has_checkpointed()) {
     KeepCheckpoint(worker, message.checkpointed());

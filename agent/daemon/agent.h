@@ -96,11 +96,17 @@ class Agent {
   // A worker that runs.
   struct Running {
     std::unique_ptr<Worker> worker{};
+    std::string device{};  // as the agent offers it
     LogPieces output{};
     std::vector<std::uint64_t> pins{};                  // of the blobs that it reads
     MemoryKillFiles memory_kill_files{};                // its cgroup's, where it has one
     MemoryKills memory_kills{};                         // before it began
     std::optional<tactus::v1::FromWorker> evaluated{};  // what it said of that
+  };
+  // What a device was last slowed down by, and in how many readings it has not been since.
+  struct Slowdown {
+    std::string reason{};
+    int readings_without = 0;
   };
   // A worker that waits for files.
   struct Preparing {
@@ -141,6 +147,9 @@ class Agent {
   // These devices are at fault, and no others: says so where it is news. Reasons by device.
   void SetFaults(std::map<std::string, std::string> faults);
   void OnReadings(const std::vector<cuda::GpuReading>& readings);
+  void NoteSlowdown(const std::string& device, const std::string& reason);
+  // Empty: none is known.
+  std::string SlowdownOf(const std::string& device) const;
   // Of the workers that run, or wait for files.
   std::set<std::string> JobsHere() const;
   // Removes what nothing was done with for long, now and every hour.
@@ -185,6 +194,7 @@ class Agent {
   ResultUploads results_;
   CoordinatorLink link_;
   std::map<std::string, std::string> faults_;  // of devices, as SetFaults has them
+  std::map<std::string, Slowdown> slowdowns_;  // of devices
   struct Leaving {
     std::string reason{};
     Instant end{};

@@ -16,6 +16,8 @@ using tactus::agent::v1::FromAgent;
 namespace {
 
 constexpr std::size_t kReasonBytesMax = 255;  // that the coordinator takes
+// Without a slowdown before it counts as over: a minute, by GpuWatch's intervals.
+constexpr int kSlowdownReadings = 12;
 
 // Of a driver's words, as much as may travel.
 std::string Clipped(std::string reason) {
@@ -53,14 +55,32 @@ void Agent::OnReadings(const std::vector<cuda::GpuReading>& readings) {
   std::map<std::string, std::string> faults;
   for (std::size_t i = 0; i < readings.size(); ++i) {
     metrics_.SetGpu(MetricsOf(gpus[i], readings[i]));
-    if (readings[i].fault.empty()) continue;
     for (const DeviceOptions& device : options_.devices) {
-      if (device.cuda && device.gpu == gpus[i].index) {
-        faults[device.name] = Clipped(readings[i].fault);
-      }
+      if (!device.cuda || device.gpu != gpus[i].index) continue;
+      NoteSlowdown(device.name, Clipped(readings[i].slowdown));
+      if (!readings[i].fault.empty()) faults[device.name] = Clipped(readings[i].fault);
     }
   }
   SetFaults(std::move(faults));
+}
+
+// A GPU at the edge of its temperature is slowed down for moments: one that stays so is meant.
+void Agent::NoteSlowdown(const std::string& device, const std::string& reason) {
+  const auto found = slowdowns_.find(device);
+  if (!reason.empty()) {
+    if (found == slowdowns_.end()) {
+      Logger("agent")->warn("device slowed down device={} reason={}", device, Quoted(reason));
+    }
+    slowdowns_[device] = {.reason = reason};
+  } else if (found != slowdowns_.end() && ++found->second.readings_without >= kSlowdownReadings) {
+    Logger("agent")->info("device no longer slowed down device={}", device);
+    slowdowns_.erase(found);
+  }
+}
+
+std::string Agent::SlowdownOf(const std::string& device) const {
+  const auto found = slowdowns_.find(device);
+  return found == slowdowns_.end() ? "" : found->second.reason;
 }
 
 void Agent::SetFaults(std::map<std::string, std::string> faults) {

@@ -185,6 +185,7 @@ absl::Status Agent::Launch(Preparing prepared) {
   if (!worker.ok()) return worker.status();
   Running& running = workers_[id];
   running.worker = *std::move(worker);
+  running.device = prepared.options.device;
   running.pins = std::move(prepared.pins);
   running.memory_kill_files = std::move(files);
   running.memory_kills = memory_kills;

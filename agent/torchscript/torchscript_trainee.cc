@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iostream>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -40,9 +41,7 @@ absl::Status TorchscriptTrainee::Open(const worker::TraineeHome& home) {
   model::ModelOptions options = job.model;
   options.device = device_->Name();
   options.stream = device_->stream();
-  absl::StatusOr<std::unique_ptr<model::Model>> opened = model::Model::Open(options);
-  if (!opened.ok()) return opened.status();
-  model_ = *std::move(opened);
+  if (absl::Status s = OpenModel(options); !s.ok()) return s;
   device_->OnMemoryShort([model = model_.get()] { model->ReleaseCachedMemory(); });
 
   data::DataOptions data = job.data;
@@ -65,7 +64,25 @@ absl::Status TorchscriptTrainee::Open(const worker::TraineeHome& home) {
                         .intake = *intake_,
                         .weights = *weights_});
   micro_batches_ = std::make_unique<MicroBatches>(
-      *passes_, job.engine.micro_batch, [this](std::uint32_t ceiling) { TellCeiling(ceiling); });
+      *passes_, FirstCeiling(), [this](std::uint32_t ceiling) { TellCeiling(ceiling); });
+  return absl::OkStatus();
+}
+
+absl::Status TorchscriptTrainee::OpenModel(const model::ModelOptions& options) {
+  if (!options.recompute && options.mesh.kind == model::MeshKind::kNone) {
+    absl::StatusOr<std::unique_ptr<model::Model>> opened = model::Model::Open(options);
+    if (!opened.ok()) return opened.status();
+    model_ = *std::move(opened);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::unique_ptr<model::PartitionedModel>> opened =
+      model::PartitionedModel::OpenApart(options);
+  if (!opened.ok()) return opened.status();
+  if ((*opened)->shape().devices() > 1) {
+    partitioned_ = opened->get();
+    split_.emplace(*partitioned_);
+  }
+  model_ = *std::move(opened);
   return absl::OkStatus();
 }
 
@@ -81,6 +98,8 @@ std::uint64_t TorchscriptTrainee::validation_samples() const {
 
 void TorchscriptTrainee::Complete(engine::EngineOptions& options) {
   options.train_samples = train_samples();
+  // What a pass may have is for all members of a mesh to keep together: SplitModel::Run.
+  if (split_) options.micro_batch = std::numeric_limits<std::uint32_t>::max();
   options.subset.samples = data_samples();
   options.validation.samples =
       std::min(validation_samples(), start_->job.data.validation_samples_max);
@@ -95,6 +114,11 @@ void TorchscriptTrainee::Bind(std::span<float> parameters) {
 absl::StatusOr<double> TorchscriptTrainee::TryOut() {
   std::vector<std::uint64_t> indices(std::min(kTryOutSamples, train_samples()));
   std::iota(indices.begin(), indices.end(), 0);
+  // The others, without whom there is no pass, are not known yet.
+  if (split_) {
+    const absl::Status fits = partitioned_->Check(reader_->Read(indices));
+    return fits.ok() ? absl::StatusOr<double>(0) : fits;
+  }
   // With weights where there will be some, which not every loss can take.
   const bool weighted = start_->job.engine.subset.kind == engine::SubsetKind::kCraig;
   if (weighted) weights_->Take(indices, std::vector<float>(indices.size(), 1.0f));
@@ -112,8 +136,19 @@ absl::StatusOr<double> TorchscriptTrainee::TryOut() {
                           .emulated_cpu_factor = start_->emulated_cpu_factor});
 }
 
+std::uint32_t TorchscriptTrainee::FirstCeiling() const {
+  const std::uint32_t wanted = start_->job.engine.micro_batch;
+  const std::uint32_t known = start_->pass_samples_max;
+  // Members of a mesh make equal passes.
+  if (split_ || known == 0 || known >= wanted) return wanted;
+  std::cerr << "at most " << known << " samples in a pass, not " << wanted
+            << ": of more, a worker of this kind of job ran out of memory on such a device\n";
+  return known;
+}
+
 void TorchscriptTrainee::TellCeiling(std::uint32_t ceiling) {
-  ++out_of_memory_;
+  ++out_of_memory_.passes;
+  out_of_memory_.pass_samples_max = ceiling;
   std::cerr << "out of memory: at most " << ceiling << " samples in a pass from here on\n";
 }
 
@@ -125,6 +160,10 @@ absl::Status TorchscriptTrainee::Compute(const engine::Batch& batch, engine::Rou
   weights_->Take(batch.indices, batch.weights);
   reader_->SetEpoch(batch.epoch);
   if (reader_->reads_ahead()) context.likely_next = engine.LikelyNext();
+  if (split_) {
+    return split_->Run(*passes_, batch.indices, start_->job.engine.micro_batch,
+                       context.likely_next);
+  }
   return micro_batches_->Run(batch, context);
 }
 

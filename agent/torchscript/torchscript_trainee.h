@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "agent/torchscript/passes.h"
 #include "agent/torchscript/reader.h"
 #include "agent/torchscript/sample_weights.h"
+#include "agent/torchscript/split_model.h"
 #include "agent/worker/trainee.h"
 
 namespace tactus::torchscript {
@@ -35,7 +37,7 @@ class TorchscriptTrainee final : public worker::Trainee {
     return [this](auto stretch, auto norm2) { return intake_->Bring(stretch, norm2); };
   }
   Duration waited_for_data() const override { return reader_->waited(); }
-  std::uint32_t TakeOutOfMemory() override { return std::exchange(out_of_memory_, 0); }
+  worker::OutOfMemory TakeOutOfMemory() override { return std::exchange(out_of_memory_, {}); }
   absl::StatusOr<model::EvaluationSums> Evaluate(std::span<const std::uint64_t> indices) override;
   absl::StatusOr<model::GradientProxies> Proxies(std::span<const std::uint64_t> indices,
                                                  bool by_inputs) override;
@@ -43,6 +45,7 @@ class TorchscriptTrainee final : public worker::Trainee {
   std::uint32_t evaluation_batch() const override { return micro_batches_->ceiling(); }
   std::vector<float> ReadBuffers() const override { return model_->ReadBuffers(); }
   void WriteBuffers(std::span<const float> values) override { model_->WriteBuffers(values); }
+  worker::ModelParts* parts() override { return split_ ? &*split_ : nullptr; }
   void ReleaseMemory() override { model_->ReleaseCachedMemory(); }
   absl::Status LoadWeights(const std::string& path) override {
     return model_->LoadSafetensors(path);
@@ -53,6 +56,9 @@ class TorchscriptTrainee final : public worker::Trainee {
   absl::StatusOr<std::vector<std::string>> WriteModel(const std::string& directory) override;
 
  private:
+  absl::Status OpenModel(const model::ModelOptions& options);
+  // Samples of a pass to begin with.
+  std::uint32_t FirstCeiling() const;
   // Tells the log, and the next report, that passes have become smaller.
   void TellCeiling(std::uint32_t ceiling);
 
@@ -63,13 +69,16 @@ class TorchscriptTrainee final : public worker::Trainee {
   data::Split data_;
   std::unique_ptr<GradientIntake> intake_;
   std::unique_ptr<model::Model> model_;
+  // Of two devices and more: the model is this, too.
+  model::PartitionedModel* partitioned_ = nullptr;
+  std::optional<SplitModel> split_;
   std::unique_ptr<ExampleReader> reader_;
   std::unique_ptr<ExampleReader> validation_;  // while it evaluates
   std::unique_ptr<ExampleReader> plain_;       // of training samples, without augmentation
   std::unique_ptr<SampleWeights> weights_;
   std::unique_ptr<Passes> passes_;
   std::unique_ptr<MicroBatches> micro_batches_;
-  std::uint32_t out_of_memory_ = 0;
+  worker::OutOfMemory out_of_memory_{};
 };
 
 }  // namespace tactus::torchscript

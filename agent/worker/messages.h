@@ -31,6 +31,8 @@ struct StartMessage {
   bool wants_standing = false;     // so older agents do not
   std::uint64_t skip_samples = 0;  // after those of the checkpoint
   std::uint64_t memory_bytes = 0;  // of the device, for this worker; 0: not known
+  // Of more samples a pass ran out of memory on such a device; 0: that is not known.
+  std::uint32_t pass_samples_max = 0;
 };
 // All but the specification, which has a reader of its own.
 void Fields(auto& archive, Of<StartMessage> auto& start) {
@@ -45,6 +47,7 @@ void Fields(auto& archive, Of<StartMessage> auto& start) {
   archive("wants_standing", start.wants_standing);
   archive("skip_samples", start.skip_samples);
   archive("memory_bytes", start.memory_bytes);
+  archive("pass_samples_max", start.pass_samples_max);
 }
 
 using protocol::CheckpointedMessage;

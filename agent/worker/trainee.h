@@ -16,6 +16,7 @@
 #include "agent/model/model.h"
 #include "agent/tensors/safetensors.h"
 #include "agent/worker/messages.h"
+#include "agent/worker/model_parts.h"
 #include "agent/worker/pass_sums.h"
 #include "base/time.h"
 #include "cuda/device.h"
@@ -33,6 +34,13 @@ struct TraineeHome {
   cuda::Device& device;
   // Exchanged between passes, each time with a Bind that follows.
   PassSums& sums;
+};
+
+// Passes since it was last asked that did not fit the device's memory and were repeated in pieces,
+// and samples of a pass from then on; 0, 0: there were none.
+struct OutOfMemory {
+  std::uint32_t passes = 0;
+  std::uint32_t pass_samples_max = 0;
 };
 
 // A worker calls it in this order: Open, Bind, TryOut, and then the rest as training has it. One
@@ -75,7 +83,7 @@ class Trainee {
   virtual engine::BringStretch Bringing() = 0;
 
   virtual Duration waited_for_data() const = 0;  // since it was opened
-  virtual std::uint32_t TakeOutOfMemory() = 0;   // passes since the last call that did not fit
+  virtual OutOfMemory TakeOutOfMemory() { return {}; }
 
   // Losses and right answers of validation samples, in evaluation mode; at most evaluation_batch()
   // of them. Errors: ResourceExhausted, out of memory, which fewer may not be.
@@ -97,6 +105,11 @@ class Trainee {
   virtual absl::Status StandBetweenEpochs(collective::Transport&, const engine::RoundEngine&) {
     return absl::OkStatus();
   }
+
+  // What a member of a mesh is to do with the others of it; null: the device has all of the model.
+  // Where there is one, Compute and Evaluate are called without samples, too, TryOut passes over
+  // none, and nobody calls CopyTensors and WriteModel.
+  virtual ModelParts* parts() { return nullptr; }
 
   // What training changes on each member and is no parameter, such as running statistics.
   virtual std::vector<float> ReadBuffers() const = 0;

@@ -75,6 +75,7 @@ std::string IdentityText(const v1::Job& job) {
   if (!job.transport().empty()) {
     rows.push_back({"transport", Printable(job.transport() + ": " + job.transport_reason())});
   }
+  if (!job.mesh().empty()) rows.push_back({"mesh", Printable(job.mesh())});
   return FormatTable(rows);
 }
 

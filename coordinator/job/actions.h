@@ -336,6 +336,8 @@ struct StartWorker {
   std::string checkpoint{};  // SHA-256 of what it goes on from; empty: from the beginning
   // Samples after the checkpoint's that nobody trains on: with them the loss had risen.
   std::uint64_t skip_samples = 0;
+  // Of more samples a pass ran out of memory on such a device; 0: that is not known.
+  std::uint32_t pass_samples_max = 0;
 };
 void Fields(auto& archive, Of<StartWorker> auto& action) {
   archive("node", action.node);
@@ -346,6 +348,7 @@ void Fields(auto& archive, Of<StartWorker> auto& action) {
   archive("device", action.device);
   archive("checkpoint", action.checkpoint);
   archive("skip_samples", action.skip_samples);
+  archive("pass_samples_max", action.pass_samples_max);
 }
 
 struct SendToWorker {

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "coordinator/job/attempts.h"
+#include "coordinator/job/mesh_places.h"
 #include "coordinator/job/snapshots.h"
 #include "coordinator/job/transport_choice.h"
 #include "coordinator/job/wording.h"
@@ -39,6 +40,7 @@ void JobController::Reject(const std::string& reason, const std::string& field, 
 
 void JobController::Start(std::vector<MemberRecord> members, Turn turn) {
   TACTUS_CHECK(In<phase::Idle>() && !members.empty());
+  if (OfMeshes()) members = PlacedInMeshes(members, record().settings.mesh_devices);
   group_ = Group(members, true);
   held_since_.reset();
   programs_end_by_.reset();
@@ -59,7 +61,8 @@ void JobController::Start(std::vector<MemberRecord> members, Turn turn) {
                                        .spec = record().spec,
                                        .device = member.device,
                                        .checkpoint = checkpoint,
-                                       .skip_samples = skip});
+                                       .skip_samples = skip,
+                                       .pass_samples_max = keeper_.PassSamplesMax(member)});
   }
 }
 
@@ -151,7 +154,7 @@ void JobController::On(std::uint32_t rank, const ReportMessage& message, Turn tu
   AwaitReturn(turn.now);  // the absent took part in that round, too
   policies::Report report = message.report;
   report.rank = rank;
-  keeper_.NoteRepeated(message.out_of_memory);
+  keeper_.NoteOutOfMemory(rank, message, turn);
   if (!keeper_.Add(report, turn)) return;
   regroups_in_vain_ = 0;
   if (keeper_.spike()) return GoBack(turn);
@@ -310,9 +313,10 @@ std::string JobController::EndingWords() const {
 }
 
 Duration JobController::CancelLimit() const {
-  const Duration validation = ValidationTime(record().progress.validation);
+  const Duration edge = EdgeTime(record());
   const Duration standard =
-      record().discard ? deadlines_.discard + validation : deadlines_.cancel + 2 * validation;
+      record().discard ? deadlines_.discard + edge
+                       : deadlines_.cancel + edge + ValidationTime(record().progress.validation);
   return record().cancel_grace.value_or(standard);
 }
 
@@ -460,7 +464,7 @@ void JobController::GoOnLater(Turn turn) {
   const std::optional<Suspension> ended = std::exchange(record.suspension, std::nullopt);
   const bool lost = ended && ended->lost;
   const bool went_back = std::exchange(went_back_, false);
-  const bool excused = std::exchange(leaver_, std::nullopt) || went_back || record.fruitless == 0;
+  const bool excused = !std::exchange(leavers_, {}).empty() || went_back || record.fruitless == 0;
   record.suspensions += ended && !lost ? 1 : 0;
   phase_ = phase::Idle{};
   group_ = {};
@@ -547,7 +551,7 @@ void JobController::Conclude(const Finding& verdict, Turn turn) {
 void JobController::Lose(const std::string& reason, Turn turn, bool counts) {
   JobRecord& record = keeper_.record();
   if (!record.cancel_reason.empty()) return Fail(reason, "", turn);
-  const bool excused = leaver_.has_value() || !counts;  // it was said in time
+  const bool excused = !leavers_.empty() || !counts;  // it was said in time
   const bool tried_again = keeper_.LoseGroup(reason, excused, turn.now);
   if (!tried_again) return Fail(GivenUpWords(record, reason), "", turn);
   record.suspension = Suspension{.pause = record.suspension && record.suspension->pause,

@@ -39,6 +39,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <utility>
 #include <vector>
 
 #include "base/id.h"
@@ -134,9 +135,9 @@ class JobController {
   // Suspend can end its workers now, or GiveBack some of them.
   bool Movable() const;
   // GiveBack goes without a stop now, but for the number that is left.
-  bool Shrinks() const { return In<phase::Training>() && Movable(); }
+  bool Shrinks() const { return In<phase::Training>() && Movable() && !OfMeshes(); }
   // Grow goes without a stop, at whatever time; so not for groups of before that was on record.
-  bool GrowsInPlace() const { return record().loaded.parameters > 0; }
+  bool GrowsInPlace() const { return record().loaded.parameters > 0 && !OfMeshes(); }
   // From when on Grow may be called; nothing: not now.
   std::optional<Instant> GrowsFrom() const;
   // Whose devices the job keeps: members, then who is to be one.
@@ -157,9 +158,8 @@ class JobController {
   std::optional<Instant> RestsUntil() const;
 
  private:
-  // A node that is leaving.
+  // Of a node that is leaving.
   struct Leaver {
-    std::string node{};
     std::string reason{};
     Instant gone_by{};
   };
@@ -169,6 +169,8 @@ class JobController {
     return std::holds_alternative<OnePhase>(phase_);
   }
   std::optional<Instant> VerdictDue() const;
+  // Several members make one replica, which lives or is lost as a whole.
+  bool OfMeshes() const { return record().settings.mesh_devices > 1; }
   JobState state() const { return record().state; }
   std::uint32_t size() const { return group_.size(); }
 
@@ -199,7 +201,7 @@ class JobController {
   std::string StandstillWords() const;
 
   // ---- Members whose node is leaving
-  std::optional<Instant> LeftBy() const;
+  const std::pair<const std::string, Leaver>* FirstLeaver() const;
 
   // ---- The group changes while it trains
   void OnJoinerSaid(WorkerId worker, const FromWorker& message, Turn turn);
@@ -230,6 +232,7 @@ class JobController {
   // ---- The group falls apart, and those who stay go on
   void On(std::uint32_t rank, const GroupLostMessage& message, Turn turn);
   bool Regroups() const;
+  std::vector<std::uint32_t> WholeReplicas() const;
   void TakeWord(Turn turn);
   void Correct(std::uint32_t rank, const GroupLostMessage& message, Turn turn);
   void Regroup(Turn turn);
@@ -241,6 +244,7 @@ class JobController {
   std::vector<std::uint32_t> Unspoken() const;
   void LeaveOutBlamed(Turn turn);
   void LeaveOutNewcomers(Turn turn);
+  std::uint64_t MostRounds() const;
   bool AnyHasState(const std::vector<std::uint32_t>& ranks) const;
   void ForgetWhoLeft();
   std::uint32_t Slower(std::uint32_t one, std::uint32_t other) const;
@@ -303,15 +307,17 @@ class JobController {
   std::optional<std::string> Overdue(phase::Training& training, Turn turn);
   std::optional<std::string> Overdue(const phase::Ending& ending, Turn turn);
   std::optional<std::string> Overdue(phase::Regrouping& regrouping, Turn turn);
+  void See(std::uint32_t rank, const StandingMessage& standing, phase::Regrouping& regrouping,
+           Instant now) const;
   bool Excused(std::uint32_t rank, phase::Regrouping& regrouping, Turn turn);
   std::optional<std::string> Overdue(const phase::Leaving& leaving, Turn turn);
 
   const JobDeadlines deadlines_;
   RecordKeeper keeper_;
   Phase phase_;
-  std::optional<Instant> held_since_;  // set while Holds()
-  std::optional<Leaver> leaver_;       // of the group's nodes, the first that is to be gone
-  Group group_;                        // until all of its workers are gone
+  std::optional<Instant> held_since_;      // set while Holds()
+  std::map<std::string, Leaver> leavers_;  // of the group's nodes
+  Group group_;                            // until all of its workers are gone
   // Of programs whose training is over:
   std::optional<Instant> programs_end_by_;  // when they are ended
   std::string failed_behind_;               // how the first failed that did, a clause

@@ -78,8 +78,7 @@ std::optional<Duration> JobController::Patience() const {
   if (In<phase::Starting>()) return deadlines_.silence.least;
   if (!In<phase::Training>() && !In<phase::Regrouping>()) return std::nullopt;
   const bool known = keeper_.tracker()->LongRoundSeconds() > 0;
-  return Rounds(known ? deadlines_.silence : deadlines_.stall) +
-         ValidationTime(record().progress.validation);
+  return Rounds(known ? deadlines_.silence : deadlines_.stall) + EdgeTime(record());
 }
 
 std::string JobController::TrainingWords() const {
@@ -258,8 +257,7 @@ void JobController::LookAtAll(Turn turn) {
 // Who stands still for certain is told of at once; of the others the next look tells more.
 void JobController::On(std::uint32_t rank, const StandingMessage& message, Turn turn) {
   if (auto* const regrouping = std::get_if<phase::Regrouping>(&phase_)) {
-    if (regrouping->asked) regrouping->answered.insert(rank);
-    return;
+    return See(rank, message, *regrouping, turn.now);
   }
   auto* const training = std::get_if<phase::Training>(&phase_);
   if (training == nullptr || !training->stillness) return;
@@ -282,10 +280,8 @@ void JobController::OnNodeLeaving(const NodeLeaving& event, Turn turn) {
   if (!awaited || std::ranges::none_of(group_.members(), on_node)) {
     return GiveBack(workers, reason, turn);
   }
-  const Instant gone_by = turn.now + event.leave.within + deadlines_.second_look;
-  if (!leaver_ || leaver_->node == event.node || gone_by < leaver_->gone_by) {
-    leaver_ = Leaver{.node = event.node, .reason = event.leave.reason, .gone_by = gone_by};
-  }
+  leavers_[event.node] = {.reason = event.leave.reason,
+                          .gone_by = turn.now + event.leave.within + deadlines_.second_look};
   if (ChangesInPlace()) return GiveBack(workers, reason, turn);
   JobRecord& record = keeper_.record();
   const bool suspending = record.suspension && !record.suspension->lost;
@@ -295,13 +291,17 @@ void JobController::OnNodeLeaving(const NodeLeaving& event, Turn turn) {
   keeper_.Announce(turn);
 }
 
-// When the node that is leaving is gone for certain; nothing: none is, or it owes nothing. Who goes
-// on without it awaits no more than the end of its workers.
-std::optional<Instant> JobController::LeftBy() const {
-  const bool awaited = leaver_ && !In<phase::Idle>() && !In<phase::Leaving>();
-  if (!awaited || !group_.Owes(leaver_->node)) return std::nullopt;
-  if (ChangesInPlace() && group_.LiveOn(leaver_->node).empty()) return std::nullopt;
-  return leaver_->gone_by;
+// Of the nodes that are leaving and owe something, the one that is gone for certain first; null:
+// there is none. Who goes on without it awaits no more than the end of its workers.
+const std::pair<const std::string, JobController::Leaver>* JobController::FirstLeaver() const {
+  if (In<phase::Idle>() || In<phase::Leaving>()) return nullptr;
+  const std::pair<const std::string, Leaver>* first = nullptr;
+  for (const auto& leaver : leavers_) {
+    const std::string& node = leaver.first;
+    if (!group_.Owes(node) || (ChangesInPlace() && group_.LiveOn(node).empty())) continue;
+    if (first == nullptr || leaver.second.gone_by < first->second.gone_by) first = &leaver;
+  }
+  return first;
 }
 
 // ---- Deadlines
@@ -310,18 +310,19 @@ std::optional<Instant> JobController::LeftBy() const {
 void JobController::Tick(Turn turn) {
   const std::optional<Instant> verdict = VerdictDue();
   if (verdict && turn.now >= *verdict) {
-    return Conclude(group_.Verdict(), turn);
+    // Members that nobody can tell of the others do not meet, which is no fault of the job's.
+    const bool unmet = In<phase::Starting>() && !group_.contact().missed().empty() &&
+                       group_.Verdict().evidence == Evidence::kConsequence;
+    return unmet ? StartElsewhere(turn) : Conclude(group_.Verdict(), turn);
   }
   LookAtJoiners(turn);
-  const std::optional<Instant> left = LeftBy();
-  if (left && turn.now >= *left) {
-    if (ChangesInPlace()) {
-      const Leaver leaver = *leaver_;
-      group_.StopOn(leaver.node, deadlines_.grace, turn.actions);
-      return OnNodeLost({.node = leaver.node, .reason = "it is leaving: " + leaver.reason}, turn);
+  if (const auto* const leaver = FirstLeaver(); leaver && turn.now >= leaver->second.gone_by) {
+    const auto [node, left] = *leaver;
+    if (!ChangesInPlace()) {
+      return Lose("node " + node + " left before its workers had ended: " + left.reason, turn);
     }
-    return Lose("node " + leaver_->node + " left before its workers had ended: " + leaver_->reason,
-                turn);
+    group_.StopOn(node, deadlines_.grace, turn.actions);
+    return OnNodeLost({.node = node, .reason = "it is leaving: " + left.reason}, turn);
   }
   const std::optional<Duration> patience = Patience();
   if (patience && group_.contact().Over({*patience, deadlines_.second_look}, turn.now)) {
@@ -346,7 +347,7 @@ std::optional<Instant> JobController::Deadline() const {
     if (due && (!next || *due < *next)) next = due;
   };
   if (!Holds()) consider(DeadlineOf(phase_));
-  consider(LeftBy());
+  if (const auto* const leaver = FirstLeaver()) consider(leaver->second.gone_by);
   consider(JoinersDue());
   if (const std::optional<Duration> patience = Patience()) {
     consider(group_.contact().LookDue(*patience));

@@ -30,6 +30,19 @@ std::string PriorKey(const std::string& kind, const std::vector<MemberRecord>& m
   return kind + "-" + std::string(digits.data(), end);
 }
 
+std::string PassBoundKey(const std::string& kind, const MemberRecord& member) {
+  return "pass-" + PriorKey(kind, {member});
+}
+
+std::string BytesOfPassBound(std::uint32_t samples) { return std::to_string(samples); }
+
+std::uint32_t PassBoundOf(const std::string& bytes) {
+  std::uint32_t samples = 0;
+  const char* const end = bytes.data() + bytes.size();
+  const auto read = std::from_chars(bytes.data(), end, samples);
+  return read.ec == std::errc() && read.ptr == end ? samples : 0;
+}
+
 void Priors::Restore(PriorRecord record) {
   newest_ = std::max(newest_, record.number);
   std::string key = record.key;
@@ -51,6 +64,18 @@ void Priors::Put(const std::string& key, std::string prior, Actions& actions) {
     actions.push_back(PersistPrior{{.key = oldest->first}});
     records_.erase(oldest);
   }
+}
+
+std::uint32_t Priors::PassSamplesMax(const std::string& kind, const MemberRecord& member) const {
+  return kind.empty() ? 0 : PassBoundOf(Find(PassBoundKey(kind, member)));
+}
+
+void Priors::BoundPasses(const std::string& kind, const MemberRecord& member, std::uint32_t samples,
+                         Actions& actions) {
+  if (samples == 0 || kind.empty()) return;
+  const std::uint32_t known = PassSamplesMax(kind, member);
+  if (known != 0 && known <= samples) return;
+  Put(PassBoundKey(kind, member), BytesOfPassBound(samples), actions);
 }
 
 }  // namespace tactus::job

@@ -120,6 +120,12 @@ class RecordKeeper {
   // The group is gone. Without a checkpoint the job starts from nothing again.
   void EndGroup();
 
+  // Of more samples a pass ran out of memory, in this job or another of its kind, on a device as
+  // this member's; 0: that is not known.
+  std::uint32_t PassSamplesMax(const MemberRecord& member) const {
+    return priors_.PassSamplesMax(record_.settings.kind, member);
+  }
+
   // The present group's rounds; nothing: it is not formed, or there is none.
   const std::optional<ProgressTracker>& tracker() const { return tracker_; }
 
@@ -131,8 +137,12 @@ class RecordKeeper {
   // By the round that Add made whole.
   const std::optional<policies::LossSpike>& spike() const { return spike_; }
 
-  // A worker repeated so many passes in pieces.
-  void NoteRepeated(std::uint32_t passes) { tracker_->NoteRepeated(passes); }
+  // A member may have repeated passes in pieces, which is remembered of its device.
+  void NoteOutOfMemory(std::uint32_t rank, const ReportMessage& message, Turn turn) {
+    tracker_->NoteRepeated(message.out_of_memory);
+    priors_.BoundPasses(record_.settings.kind, record_.members[rank], message.pass_samples_max,
+                        turn.actions);
+  }
 
   // The same of a validation, which is persisted.
   void Add(const ValidatedMessage& message, Turn turn);

@@ -49,6 +49,8 @@ struct JobSettings {
   std::uint32_t workers_max = 1u << 16;  // >= workers_min
   std::uint32_t spares = 0;              // beside workers_max, ready to take a lost one's place
   bool encrypted = false;                // what its workers send each other
+  std::uint32_t mesh_devices = 1;        // that hold one model together; 1: each has all of it
+  std::string mesh{};                    // how they do, for people; empty: they do not
   bool program = false;                  // its workers are programs, which go on when it is over
   DeviceKind device = DeviceKind::kStandard;
   std::map<std::string, std::string> selector{};  // labels that a node must have
@@ -122,6 +124,7 @@ struct GroupRecord {
   std::uint64_t first_round = 0;  // the first that it may have applied
   std::vector<MemberRecord> members{};
   TransportRecord transport{};
+  std::string mesh{};  // how replicas are laid out over members, for people; empty: one each
   std::vector<policies::Encoding> encodings{};  // beside dense, that all of them know
   std::uint64_t first_plan = 0;  // the version of its first; 0: of versions that did not say
   std::uint64_t last_plan = 0;   // of the newest that came into force
@@ -331,7 +334,8 @@ struct JobRecord {
   std::string difference_reason{};  // of the last one, for people; empty: there was none
   // Choices of the samples that epochs are made of.
   std::uint64_t selections = 0;
-  std::string selection{};  // the last one, for people; empty: there was none
+  std::string selection{};       // the last one, for people; empty: there was none
+  double selection_seconds = 0;  // that the group stood still for the longest one
   // Once in a job's life at most. Where there was nothing to go back to the reason alone is set.
   std::optional<Rollback> rollback{};
   // Groups that were formed of others on purpose, as some joined or left while the rest trained.
@@ -395,9 +399,9 @@ struct MemoryRecord {
 
 // What a job's planner found, for the next of its kind.
 struct PriorRecord {
-  std::string key{};         // PriorKey() of priors.h
+  std::string key{};         // PriorKey() or PassBoundKey() of priors.h
   std::uint64_t number = 0;  // grows from one that is put to the next
-  std::string prior{};       // policies::BytesOf(Prior); empty: none is kept
+  std::string prior{};       // policies::BytesOf(Prior) or BytesOfPassBound(); empty: none is kept
 };
 
 // Rounds of a job from this one on, and the validations behind it.

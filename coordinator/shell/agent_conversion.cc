@@ -115,6 +115,11 @@ std::string Major(const std::string& version) {
 absl::StatusOr<job::FromWorker> FromProto(const v1::FromWorker& proto) {
   static const runtime::MessageFields<job::FromWorker, v1::FromWorker> kFields;
   std::optional<job::FromWorker> message = kFields.Read(proto);
+  if (proto.has_report()) {
+    const absl::Status status =
+        CheckText("from_worker.message.report.slowdown", proto.report().slowdown(), kTextBytesMax);
+    if (!status.ok()) return status;
+  }
   if (message) return *std::move(message);
   return runtime::InvalidFields({{.field = "from_worker.message", .description = "is missing"}});
 }
@@ -244,6 +249,7 @@ agent::v1::ToAgent ToProto(const job::StartWorker& action) {
     start->mutable_start()->set_checkpoint("sha256:" + action.checkpoint);
   }
   start->mutable_start()->set_skip_samples(action.skip_samples);
+  start->mutable_start()->set_pass_samples_max(action.pass_samples_max);
   return proto;
 }
 

@@ -129,6 +129,8 @@ TEST_F(GpuMonitorTest, ReadsInBaseUnits) {
   // That it is idle (0x1) is no throttling.
   EXPECT_THAT(reading.throttle_reasons,
               ElementsAre("software power cap", "hardware thermal slowdown"));
+  // A GPU that works hard is at its power cap: nothing is wrong with it.
+  EXPECT_EQ(reading.slowdown, "hardware thermal slowdown");
   EXPECT_EQ(reading.fault, "");
 }
 

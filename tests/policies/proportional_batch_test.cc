@@ -74,6 +74,25 @@ TEST(ProportionalBatchTest, ReasonNamesTheSlowestRankTheSpeedsAndTheTimes) {
             "round 0.41 s → 0.20 s");
 }
 
+TEST(ProportionalBatchTest, WhatSlowsADeviceDownIsSeenAtOnceAndNamed) {
+  ProportionalBatch policy({.per_worker = 40});
+  const Sizes sizes = policy.Start({.members = 2}).batch_sizes;
+  const auto round = [&](double slower, const std::string& slowdown) {
+    policy.Observe({.rank = 0, .samples = 40, .compute_seconds = 0.1});
+    policy.Observe(
+        {.rank = 1, .samples = 40, .compute_seconds = 0.1 * slower, .slowdown = slowdown});
+  };
+  for (int i = 0; i < 50; ++i) round(1, "");
+  EXPECT_THAT(policy.Decide(sizes).batch_sizes, testing::IsEmpty());
+
+  for (int i = 0; i < 2; ++i) round(2, "hardware thermal slowdown");  // in the first it shows
+  const BatchDecision decision = policy.Decide(sizes);
+
+  EXPECT_GT(decision.predicted_gain, 0.2);
+  EXPECT_THAT(decision.reason,
+              testing::HasSubstr("slowed down by its device (hardware thermal slowdown)"));
+}
+
 TEST(ProportionalBatchTest, LeavesSizesThatFitTheSpeeds) {
   ProportionalBatch policy({.per_worker = 40});
   policy.Start({.members = 2});

@@ -54,6 +54,16 @@ TEST_F(ShareForecastsTest, SharesThatFitPromiseNothing) {
   EXPECT_LE(Expected(), 0);
 }
 
+// It is no accident where its agent knows the reason.
+TEST_F(ShareForecastsTest, AWorkerThatIsKnownToBeSlowerIsSeenAfterOne) {
+  Run(50, {100, 100});
+  forecasts_.Shift();
+  Run(1, {100, 50});
+
+  EXPECT_GT(Expected(), 0.2);
+  EXPECT_GT(Best().sizes[0], 700u);
+}
+
 TEST_F(ShareForecastsTest, AWorkerThatIsTwiceAsSlowIsSeenAfterTwoStretches) {
   Run(50, {100, 100});
   Run(1, {100, 50});

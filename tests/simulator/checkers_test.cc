@@ -566,6 +566,21 @@ TEST_F(CheckersTest, TheRoundThatWasUnderWayDoesNotSpeakForTheNextOnes) {
               testing::Contains(HasSubstr("no round was closed while the coordinator was away")));
 }
 
+// Their transfers may share a link, and the newcomers' first is as long as it happens to be.
+TEST_F(CheckersTest, ARoundMayWaitForTheFirstOneOfAnotherGroup) {
+  checkers_.OnGroup(kGroup, 2, 100);
+  for (std::uint64_t round = 0; round < 6; ++round) Round(round, {});
+  checkers_.TakeViolations();
+  const GroupKey other{.job = JobId{8}, .generation = 1};
+  checkers_.OnGroup(other, 2, 100);
+  checkers_.OnBegun(other, "", At(5));
+  checkers_.OnCoordinatorAway(At(5.5));
+
+  checkers_.OnCoordinatorBack(At(30));
+
+  EXPECT_THAT(Broken(), IsEmpty());
+}
+
 TEST_F(CheckersTest, WhoIsDisturbedOnPurposeIsExcused) {
   for (std::uint64_t round = 0; round < 6; ++round) Round(round, {});
   checkers_.TakeViolations();

@@ -66,6 +66,11 @@ void DqEncoding::OpenRound() {
   opened_ = round_;
 }
 
+void DqEncoding::Meet(std::span<const std::uint32_t> nodes) {
+  TalkingEncoding::Meet(nodes);
+  Forget();
+}
+
 void DqEncoding::Forget() {
   opened_.reset();
   last_spacing_ = 0;
@@ -73,6 +78,7 @@ void DqEncoding::Forget() {
 
 // What a value spoils is no measure of the others.
 void DqEncoding::Calibrate(const EncodedRound& round) {
+  if (!leads()) return;
   if (std::ranges::any_of(talks_, [](const auto& talk) { return talk.second->spoilt(); })) return;
   std::vector<DqUnit> units;
   for (const auto& [offset, talk] : talks_) {

@@ -21,6 +21,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "agent/engine/combine/dq_talk.h"
@@ -47,6 +48,8 @@ class DqEncoding : public TalkingEncoding {
              cuda::Device& device, const cuda::SegmentTable& segments);
 
   void Forget() override;
+  // Calibrated anew: who led nothing in the group before knows no spacing.
+  void Meet(std::span<const std::uint32_t> nodes) override;
 
  protected:
   std::unique_ptr<PieceTalk> MakeTalk(const Piece& piece) override;

@@ -67,6 +67,9 @@ class Encoding {
 
   // It is as it was when it was made.
   virtual void Forget() = 0;
+
+  // A group meets. nodes: the node of each rank, by any numbers; empty: all are apart.
+  virtual void Meet(std::span<const std::uint32_t>) {}
 };
 
 // The identity: float32 as they are, summed by an all-reduce.

@@ -14,9 +14,19 @@ Encodings::Encodings(const EncodingOptions& options, cuda::Device& device,
                      const cuda::SegmentTable& segments)
     : options_(options), device_(device), segments_(segments) {}
 
+void Encodings::Meet(std::vector<std::uint32_t> nodes) {
+  nodes_ = std::move(nodes);
+  for (const std::unique_ptr<Encoding>& encoding : made_) {
+    if (encoding != nullptr) encoding->Meet(nodes_);
+  }
+}
+
 Encoding& Encodings::For(Kind kind) {
   std::unique_ptr<Encoding>& encoding = made_[static_cast<std::size_t>(kind)];
-  if (encoding == nullptr) encoding = Make(kind);
+  if (encoding == nullptr) {
+    encoding = Make(kind);
+    encoding->Meet(nodes_);
+  }
   if (in_force_ != nullptr && in_force_ != encoding.get()) in_force_->Forget();
   in_force_ = encoding.get();
   if (!restored_.empty()) Restore(std::exchange(restored_, {}));

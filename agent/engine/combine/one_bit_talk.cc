@@ -51,6 +51,15 @@ OneBitTalk::OneBitTalk(OneBitRuns runs)
       error_(input_.size()),
       dense_(LengthOf(runs_.dense)) {}
 
+// What was left out of sums is owed once, by whoever has it.
+void OneBitTalk::HandOver(std::span<float> values) {
+  ForEachElement(runs_.signs, [&](std::size_t i, std::size_t, float scale) {
+    values[i] += (errors_.own[i] + errors_.sums[i]) / scale;
+  });
+  std::ranges::fill(errors_.next_own, 0.0f);
+  std::ranges::fill(errors_.next_sums, 0.0f);
+}
+
 std::uint64_t OneBitTalk::payload() const {
   const auto members = static_cast<std::uint64_t>(size());
   return members < 2 ? 0 : sent_ * members / (2 * (members - 1));

@@ -57,6 +57,8 @@ class OneBitTalk : public PieceTalk {
   // Of the conversation that is opened next, as long as it takes.
   void SetErrors(const OneBitErrors& errors) { errors_ = errors; }
 
+  void HandOver(std::span<float> values) override;
+
   // What all-reduces that send as much would be of, lanes left out. [bytes]
   std::uint64_t payload() const;
 

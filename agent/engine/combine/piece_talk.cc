@@ -3,18 +3,22 @@
 #include <algorithm>
 
 #include "agent/collective/rank_sum.h"
+#include "agent/engine/combine/node_talk.h"
 #include "base/check.h"
 
 namespace tactus::engine {
-namespace {
 
-// Values and lanes, which lie side by side.
+struct TalkingEncoding::Passing {
+  std::unique_ptr<PieceTalk> talk{};
+  NodeTalk within{};             // around it, where there are tiers
+  std::size_t length = 0;        // of its values: another group may have longer pieces
+  cuda::Array<float> on_host{};  // values and lanes, where the device is not the host
+};
+
 std::span<float> StretchOf(const Piece& piece) {
   float* const begin = piece.values.empty() ? piece.lanes.data() : piece.values.data();
   return {begin, piece.values.size() + piece.lanes.size()};
 }
-
-}  // namespace
 
 void PieceTalk::Open(const Piece& piece, int rank, int size) {
   TACTUS_CHECK(size >= 2 && rank >= 0 && rank < size);
@@ -48,6 +52,15 @@ void PieceTalk::SumLanes(Messages& messages) {
 TalkingEncoding::TalkingEncoding(cuda::Device& device)
     : device_(device), on_host_(!device.cuda_index().has_value()), down_(device.MakeMark()) {}
 
+TalkingEncoding::~TalkingEncoding() = default;
+
+void TalkingEncoding::Meet(std::span<const std::uint32_t> nodes) {
+  nodes_.clear();
+  if (HasTiers(nodes)) nodes_.assign(nodes.begin(), nodes.end());
+}
+
+void TalkingEncoding::ForgetTalks() { passing_.clear(); }
+
 std::unique_ptr<collective::Collective> TalkingEncoding::Exchange(collective::Transport& transport,
                                                                   const Piece& piece) {
   dense_ = transport.size() == 1 || !Encodes();
@@ -58,8 +71,15 @@ std::unique_ptr<collective::Collective> TalkingEncoding::Exchange(collective::Tr
     passing.length = piece.values.size();
   }
   Leaves(*passing.talk, piece);
-  passing.talk->Open(BringDown(piece, passing), transport.rank(), transport.size());
-  return transport.StartConversation(*passing.talk);
+  const Piece on_host = BringDown(piece, passing);
+  leads_ = nodes_.empty() || NodeTalk::Leads(transport.rank(), nodes_);
+  if (nodes_.empty()) {
+    passing.talk->Open(on_host, transport.rank(), transport.size());
+    return transport.StartConversation(*passing.talk);
+  }
+  TACTUS_CHECK(nodes_.size() == static_cast<std::size_t>(transport.size()));
+  passing.within.Open(*passing.talk, on_host, transport.rank(), nodes_);
+  return transport.StartConversation(passing.within);
 }
 
 Piece TalkingEncoding::BringDown(const Piece& piece, Passing& passing) {
@@ -85,6 +105,7 @@ void TalkingEncoding::Restore(const Piece& piece) {
 std::uint64_t TalkingEncoding::Bytes(const Piece& piece) const {
   const auto found = passing_.find(piece.offset);
   const bool dense = dense_ || found == passing_.end();
+  if (!dense && !leads_) return piece.lanes.size_bytes();
   return piece.lanes.size_bytes() +
          (dense ? piece.values.size_bytes() : BytesOfValues(piece, *found->second.talk));
 }

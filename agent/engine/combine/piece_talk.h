@@ -21,12 +21,19 @@
 
 namespace tactus::engine {
 
+// Values and lanes of a piece, which lie side by side.
+std::span<float> StretchOf(const Piece& piece);
+
 // The conversations of one piece, one after the other: in the end its values are the members' sum,
 // of the same bits on all of them, and its lanes are what an all-reduce makes of them.
 class PieceTalk : public collective::Conversation {
  public:
   // The next one is of this piece, in the host's memory; between at least two members.
   void Open(const Piece& piece, int rank, int size);
+
+  // In the place of Open, where another member of the node speaks for this one: adds what was left
+  // out before to the values that it is given, as nothing will be left by this member.
+  virtual void HandOver(std::span<float>) {}
 
  protected:
   // What is known when a piece opens is taken over.
@@ -64,12 +71,16 @@ class PieceTalk : public collective::Conversation {
 // The pieces' values are left as they are until the conversation takes them over. Alone, a member's
 // values are the sum, and nothing is encoded; where nothing is to be, an all-reduce makes it.
 //
+// Where there are nodes with several members, values travel dense within each (node_talk.h).
+//
 // Where the device is not the host its values come down to pinned memory before, for which the host
 // waits, and go up again after.
 class TalkingEncoding : public Encoding {
  public:
   explicit TalkingEncoding(cuda::Device& device);
+  ~TalkingEncoding() override;
 
+  void Meet(std::span<const std::uint32_t> nodes) override;
   void Prepare(const Piece&) override {}
   std::unique_ptr<collective::Collective> Exchange(collective::Transport& transport,
                                                    const Piece& piece) override;
@@ -90,16 +101,14 @@ class TalkingEncoding : public Encoding {
 
   // Whether conversations were led in the combination whose pieces left last.
   bool encoded() const { return !dense_; }
+  // Whether this member took part in what travelled encoded.
+  bool leads() const { return leads_; }
   // Talks are made anew for the next one. Requires: no piece is on its way.
-  void ForgetTalks() { passing_.clear(); }
+  void ForgetTalks();
 
  private:
   // A piece that is exchanged, by its offset.
-  struct Passing {
-    std::unique_ptr<PieceTalk> talk{};
-    std::size_t length = 0;        // of its values: another group may have longer pieces
-    cuda::Array<float> on_host{};  // values and lanes, where the device is not the host
-  };
+  struct Passing;
 
   Piece BringDown(const Piece& piece, Passing& passing);
 
@@ -107,6 +116,8 @@ class TalkingEncoding : public Encoding {
   const bool on_host_;  // the device is
   const std::unique_ptr<cuda::Mark> down_;
   bool dense_ = true;
+  bool leads_ = true;                 // what travels between nodes is this member's to send
+  std::vector<std::uint32_t> nodes_;  // of each rank, where there are tiers
   std::map<std::size_t, Passing> passing_;
 };
 

@@ -7,6 +7,11 @@
 
 namespace tactus::engine {
 
+void ResidualTalk::HandOver(std::span<float> values) {
+  cuda::host::Axpy(1, left_, values);
+  std::ranges::fill(still_left_, 0.0f);
+}
+
 ResidualEncoding::ResidualEncoding(std::string name, const EncodedRound& round,
                                    cuda::Device& device, std::size_t length)
     : TalkingEncoding(device),

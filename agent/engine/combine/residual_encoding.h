@@ -34,6 +34,8 @@ class ResidualTalk : public PieceTalk {
     still_left_ = still_left;
   }
 
+  void HandOver(std::span<float> values) override;
+
  protected:
   std::span<const float> left() const { return left_; }
   std::span<float> still_left() const { return still_left_; }

@@ -4,6 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <thread>
+
 #include "agent/daemon/agent.h"
 #include "tests/agent/daemon/await.h"
 #include "tests/agent/daemon/fake_coordinator.h"
@@ -69,6 +74,20 @@ class AgentGpusTest : public ::testing::Test {
     });
   }
 
+  // What the agent says of the device in the worker's reports, once it is this.
+  bool AwaitSlowdown(std::uint64_t worker, const std::string& slowdown) {
+    for (int i = 0; i < 500; ++i) {
+      coordinator_.SendPlan(worker, ++plan_);
+      const FromAgent report = coordinator_.AwaitMessage([&](const FromAgent& message) {
+        return message.from_worker().worker_id() == worker &&
+               message.from_worker().message().report().plan_version() == plan_;
+      });
+      if (report.from_worker().message().report().slowdown() == slowdown) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return false;
+  }
+
   std::string AwaitFailure(std::uint64_t worker) {
     return coordinator_
         .AwaitMessage([worker](const FromAgent& message) {
@@ -82,6 +101,7 @@ class AgentGpusTest : public ::testing::Test {
   }
 
   TemporaryFolder folder_;
+  std::uint64_t plan_ = 0;
   NvmlDoubleLibrary nvml_;
   metrics::AgentMetrics metrics_{"test"};
   runtime::ControlThread control_;
@@ -151,6 +171,24 @@ TEST_F(AgentGpusTest, AGpuThatCannotBeReadFromTheStartGetsNoWorkerAndItsNeighbou
   EXPECT_EQ(exited.worker_exited().exit_code(), 127);
   EXPECT_THAT(exited.worker_exited().log_tail(), HasSubstr("'cuda:0': its UUID cannot be read"));
   EXPECT_EQ(AwaitFailure(6), "cuda:0 of GPU-2");
+}
+
+TEST_F(AgentGpusTest, AReportSaysWhatSlowsItsGpuDownAndForAWhileLonger) {
+  Open();
+  coordinator_.AwaitHello(1);
+  coordinator_.StartWorker(5, "echo", "cuda:0");
+  coordinator_.StartWorker(6, "echo", "cuda:1");
+
+  nvml_.state.gpus[1].throttle_bits = 0x4 | 0x40;
+  nvml_.Set();
+  EXPECT_TRUE(AwaitSlowdown(6, "hardware thermal slowdown"));
+  EXPECT_TRUE(AwaitSlowdown(5, ""));
+
+  nvml_.state.gpus[1].throttle_bits = 0x4;
+  nvml_.Set();
+  coordinator_.SendPlan(6, ++plan_);
+  EXPECT_TRUE(AwaitSlowdown(6, "hardware thermal slowdown")) << "it may be back at once";
+  EXPECT_TRUE(AwaitSlowdown(6, ""));
 }
 
 TEST_F(AgentGpusTest, ReadingsAreMetrics) {

@@ -55,9 +55,12 @@ void EncodedGroup::Regroup(int members) {
   for (std::size_t rank = 0; rank < members_.size(); ++rank) {
     Member& member = members_[rank];
     member.transport = std::move(transports[rank]);
-    if (member.encodings != nullptr) continue;
-    member.device = cuda::MakeHostDevice("cpu:0");
-    member.encodings = std::make_unique<Encodings>(setup_.options, *member.device, setup_.segments);
+    if (member.encodings == nullptr) {
+      member.device = cuda::MakeHostDevice("cpu:0");
+      member.encodings =
+          std::make_unique<Encodings>(setup_.options, *member.device, setup_.segments);
+    }
+    member.encodings->Meet(setup_.nodes);
   }
 }
 

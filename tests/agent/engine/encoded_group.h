@@ -27,7 +27,8 @@ class EncodedGroup {
     cuda::SegmentTable segments{};  // offsets are assigned
     EncodingOptions options{};
     Meeting meeting = Meeting::kInProcess;
-    std::size_t pieces = 1;  // at most as many as segments
+    std::size_t pieces = 1;              // at most as many as segments
+    std::vector<std::uint32_t> nodes{};  // of each rank; empty: all apart
   };
   explicit EncodedGroup(Setup setup);
 

@@ -36,7 +36,6 @@ class NumberedTrainee final : public Trainee {
   }
   engine::BringStretch Bringing() override { return {}; }
   Duration waited_for_data() const override { return {}; }
-  std::uint32_t TakeOutOfMemory() override { return 0; }
   absl::StatusOr<model::EvaluationSums> Evaluate(std::span<const std::uint64_t>) override {
     return model::EvaluationSums{};
   }

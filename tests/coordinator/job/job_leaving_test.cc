@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+
 #include "tests/coordinator/job/rig.h"
 
 namespace tactus::job {
@@ -122,6 +124,24 @@ TEST_F(JobOnceLeavingTest, WhoIsNotHeardOfAgainIsGoneWhenItSaidSo) {
 
   EXPECT_THAT(NodesStarted(given_up), ElementsAre("b", "d", "d"));
   EXPECT_EQ(record().attempts.front().reason, "node a left before its workers had ended: SIGTERM");
+}
+
+// The group that goes on without the one that was gone first still has the other.
+TEST_F(JobOnceLeavingTest, OfTwoNodesNeitherIsForgotten) {
+  ToRunning();
+  Leave("a", 60);
+  Leave("b", 5);
+  Exit(3, SIGTERM);
+  for (const std::uint64_t worker : {1, 2}) {
+    rig_.Step(Said(worker, GroupLostMessage{.generation = 1, .rounds = 1, .reason = "lost"}));
+  }
+  ASSERT_EQ(record().generation, 2u);
+
+  Exit(1, SIGTERM);
+  Exit(2, SIGTERM);
+
+  EXPECT_NE(record().state, JobState::kFailed);
+  EXPECT_EQ(record().fruitless, 0u);
 }
 
 TEST_F(JobOnceLeavingTest, ANodeThatOwesNothingIsNotWaitedFor) {

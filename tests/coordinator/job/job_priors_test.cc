@@ -171,6 +171,47 @@ TEST_F(JobPriorsTest, OneThatFailsHandsNothingOn) {
   EXPECT_THAT(rig_->priors(), IsEmpty());
 }
 
+// What ran out on one device is a bound on all of its model, for this job and the next.
+TEST_F(JobPriorsTest, APassThatRanOutOfMemoryIsRememberedOfItsDevice) {
+  const std::string key = PassBoundKey("kind", MemberRecord{});
+  Form("kind", "");
+  const auto report = [this](std::uint64_t round, std::uint32_t samples) {
+    ReportMessage message = ReportOf(0, {.round = round, .batch_sizes = {32, 32, 32}});
+    message.out_of_memory = 1;
+    message.pass_samples_max = samples;
+    rig_->Step(Said(1, message));
+  };
+
+  report(0, 16);
+  EXPECT_EQ(PassBoundOf(rig_->priors().at(key).prior), 16u);
+  report(1, 4);
+  EXPECT_EQ(PassBoundOf(rig_->priors().at(key).prior), 4u);
+  report(2, 8);
+  EXPECT_EQ(PassBoundOf(rig_->priors().at(key).prior), 4u);
+}
+
+TEST_F(JobPriorsTest, WorkersBeginWithThePassesThatFitTheirDevice) {
+  for (const std::string kind : {"kind", "other", ""}) {
+    rig_.emplace(Job(1, Settings(kind)));
+    rig_->cluster().RestorePrior(
+        {.key = PassBoundKey("kind", MemberRecord{}), .number = 1, .prior = BytesOfPassBound(4)});
+
+    rig_->Step(Join("a", 2));
+    rig_->Step(Join("b", 1));
+    const auto starts = Only<StartWorker>(rig_->Step(JobSubmitted{Job(1, Settings(kind))}));
+
+    ASSERT_THAT(starts, SizeIs(3));
+    for (const StartWorker& start : starts) {
+      EXPECT_EQ(start.pass_samples_max, kind == "kind" ? 4u : 0u) << kind;
+    }
+  }
+  EXPECT_NE(PassBoundKey("kind", MemberRecord{}), PassBoundKey("kind", {.model = "another"}));
+}
+
+TEST(PassBoundTest, BytesThatSayNothingAreNoBound) {
+  for (const char* bytes : {"", "x", "4x", "-4", "99999999999"}) EXPECT_EQ(PassBoundOf(bytes), 0u);
+}
+
 TEST_F(JobPriorsTest, OneThatIsCancelledWithoutAResultHandsNothingOn) {
   Form("kind", BytesOf(kPrior));
   Rounds(4);

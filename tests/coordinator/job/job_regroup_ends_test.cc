@@ -161,6 +161,34 @@ TEST_F(JobRegroupTest, AGroupThatARestartFindsAndThatReportsNothingIsFormedAnew)
   EXPECT_THAT(groups[0].rounds, ElementsAre(1u, 1u));
 }
 
+// What it said to the coordinator before was not durable, and is said again.
+TEST_F(JobRegroupTest, WhoHadGoneOnSaysSoToTheCoordinatorThatRestarts) {
+  Regroup();
+  rig_.Restart();
+  rig_.Rejoin("a", 2, {WorkerId{1}, WorkerId{2}});
+  rig_.Step(Said(2, GroupLostMessage{.generation = 1, .rounds = 2, .reason = "overtaken"}));
+
+  const std::vector<GroupMessage> groups = Sent<GroupMessage>(Kill(1));
+
+  ASSERT_THAT(groups, SizeIs(1));
+  EXPECT_THAT(groups[0].rounds, ElementsAre(2u));
+}
+
+TEST_F(JobRegroupTest, AndWhileItWaitsForTheOthersToReportBack) {
+  Kill(1);
+  Lose(2);
+  Lose(3);
+  ASSERT_EQ(record().generation, 2u);
+  rig_.Restart();
+  rig_.Rejoin("a", 2, {WorkerId{2}});
+  rig_.Step(Said(2, GroupLostMessage{.generation = 1, .rounds = 2, .reason = "overtaken"}));
+
+  const std::vector<GroupMessage> groups = Sent<GroupMessage>(rig_.Rejoin("b", 1, {}));
+
+  ASSERT_THAT(groups, SizeIs(1));
+  EXPECT_THAT(groups[0].rounds, ElementsAre(2u));
+}
+
 TEST_F(JobRegroupTest, ATrainingGroupFallsApartWhileItsCoordinatorIsAway) {
   rig_.Restart();
   rig_.Rejoin("a", 2, {WorkerId{1}, WorkerId{2}});

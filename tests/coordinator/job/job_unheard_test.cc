@@ -251,6 +251,22 @@ TEST(JobUnheardTest, AJobThatStartsOnANodeThatIsNotHeardStartsOnOthers) {
   for (const MemberRecord& member : rig.record().members) EXPECT_EQ(member.node, "a");
 }
 
+// Its member never learned of the others and gave up, for which they lose the group, too.
+TEST(JobUnheardTest, SoDoesOneThatDidNotMeetAndNoAttemptIsLost) {
+  JobSettings settings = {.workers_min = 1, .workers_max = 3, .retries = 0};
+  Rig rig(Job(1, settings));
+  rig.ToFormed();
+  rig.Step(Miss("b"));
+  rig.Step(Said(1, GroupLostMessage{.generation = 1, .reason = "a member ended"}));
+  rig.Step(Said(2, GroupLostMessage{.generation = 1, .reason = "a member ended"}));
+
+  rig.StepAt(rig.seconds() + 3, Ticked{});
+
+  EXPECT_EQ(rig.record().state, JobState::kSuspending);
+  EXPECT_EQ(rig.record().state_reason, "node b is lost: not heard for 10 s; starts on others");
+  EXPECT_EQ(rig.record().fruitless, 0u);
+}
+
 TEST(JobUnheardTest, TheFilesOfAResultAreWaitedForWhileTheirNodeIsNotHeard) {
   Rig rig;
   rig.ToRunning();
