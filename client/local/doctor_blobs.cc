@@ -10,8 +10,8 @@ namespace tactus::client {
 namespace {
 
 // From 900 s on a server refuses all requests.
-constexpr double kClockApart = 60;  // [s]
-constexpr double kSlow = 2;         // [s] for four requests
+constexpr double kBucketClockApart = 60;  // [s]
+constexpr double kBucketSlow = 2;         // [s] for four requests
 
 }  // namespace
 
@@ -36,7 +36,7 @@ Finding JudgeBlobs(const bucket::BucketOptions& options,
       Printable(NameOf(options)) + " took, gave back and removed an object within " +
       FormatCount(static_cast<std::uint64_t>(std::ceil(probed->seconds * 1e3))) + " ms";
   const double apart = std::abs(probed->clock_seconds);
-  if (apart > kClockApart) {
+  if (apart > kBucketClockApart) {
     return finding(Grade::kLook,
                    found + "; this machine's clock is " +
                        FormatCount(static_cast<std::uint64_t>(apart)) + " s " +
@@ -46,7 +46,7 @@ Finding JudgeBlobs(const bucket::BucketOptions& options,
   if (IsExposed(options)) {
     return finding(Grade::kLook, found, "files go there in clear; give an endpoint of https");
   }
-  if (probed->seconds > kSlow) {
+  if (probed->seconds > kBucketSlow) {
     return finding(Grade::kLook, found, "look at the way there; checkpoints will take long");
   }
   return finding(Grade::kOk, found, "");

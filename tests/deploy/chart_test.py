@@ -188,7 +188,7 @@ class ChartTest(unittest.TestCase):
         for case, document, pod in self.pods():
             self.assertIn("--insecure" if case in ("defaults", "bucket") else "--tls-dir=/etc/tactus/tls", pod["spec"]["containers"][0]["args"])
             # Kubernetes' own gRPC probe has no certificate.
-            self.assertIn("grpc" if case == "defaults" and "coordinator" in document["metadata"]["name"] else "httpGet",
+            self.assertIn("grpc" if case in ("defaults", "bucket") and "coordinator" in document["metadata"]["name"] else "httpGet",
                           pod["spec"]["containers"][0]["livenessProbe"])
 
     def test_dashboards_and_rules_are_those_of_the_tree(self):

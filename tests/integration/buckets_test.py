@@ -108,12 +108,21 @@ class BucketsTest(unittest.TestCase):
         cluster.tactus("cancel", trains)
         cluster.wait(trains, ["CANCELLED"])
         self.assertIn("summary.json", self.download(trains, "cancelled"))
+        # On a node that has nothing of it: data and checkpoint come from the bucket.
+        cluster.tactus("cordon", "a")
+        cluster.start_agent("b", 2)
+        with self.bucket.lock:
+            self.bucket.requests.clear()
         cluster.tactus("resume", waits)
         cluster.wait(waits, ["RUNNING"])
         wait_until(lambda: self.rounds(waits) > kept + 20, 60, "it goes on")
+        told = json.loads(cluster.tactus("get", "rounds", waits, "-o", "json")[1])
+        numbers = [int(one.get("round", 0)) for one in told.get("rounds", told)]
+        self.assertEqual(len(numbers), len(set(numbers)), "rounds of before were trained again")
+        with self.bucket.lock:
+            self.assertTrue(any(request.startswith("GET /test/fleet/blobs/") for request in self.bucket.requests))
         cluster.tactus("cancel", waits)
-        ended = cluster.wait(waits, ["CANCELLED"])
-        self.assertEqual(int(ended["attempts"][1]["first_round"]), kept)
+        self.assertGreater(int(cluster.wait(waits, ["CANCELLED"])["result"]["rounds"]), kept + 20)
         cluster.tactus("admin", "integrity-check")
         keys = {(self.path / name / "mesh-key").read_bytes() for name in ("one", "two")}
         self.assertEqual(len(keys), 1, "groups would be told two secrets")
@@ -184,6 +193,28 @@ class BucketsTest(unittest.TestCase):
         self.assertNotEqual(code, 0)
         self.assertIn(gone.rsplit("/", 1)[1], out + err)
 
+    @unittest.skipIf(database_missing(), database_missing())
+    def test_a_record_whose_files_are_in_a_bucket_moves_into_a_database(self):
+        self.database = Postgres().start()
+        self.cluster.start_coordinator(options=self.blobs)
+        self.cluster.start_agent("a", 2)
+        job = self.cluster.submit(tiny_spec(self.folder.corpus(), rounds=50))
+        self.assertEqual(self.cluster.wait(job, ["SUCCEEDED", "FAILED"])["state"], "JOB_STATE_SUCCEEDED")
+        before = self.download(job, "before")
+        address = self.cluster.address
+        self.cluster.kill("coordinator")
+        store = ["--store", self.database.address]
+
+        done = subprocess.run([str(word) for word in (BIN / "tactus-coordinator", *store, *self.blobs, "--state-dir",
+                                                      self.path / "coordinator", "--import-from", self.path / "coordinator")],
+                              capture_output=True, text=True, timeout=120, check=False)
+
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("are not in", done.stdout)
+        self.cluster.start_coordinator(address, [*store, *self.blobs])
+        wait_until(lambda: self.cluster.tactus("get", "jobs", check=False)[0] == 0, 20, "it leads")
+        self.assertEqual(self.download(job, "after"), before)
+
     def test_what_is_wrong_is_one_line_and_no_secret(self):
         keys = self.path / "keys"
         keys.write_text(f"[default]\naws_access_key_id = {s3_server.KEYS[0]}\naws_secret_access_key = {SECRET}\n")
@@ -198,6 +229,8 @@ class BucketsTest(unittest.TestCase):
             (["--blobs", "s3://absent", *self.endpoint], None, 73, "404 NoSuchBucket: make the bucket, or correct --blobs"),
             ([*self.blobs, "--blobs-region", "eu-west-1"], None, 73, "the bucket is of another region; correct --blobs-region"),
             (self.blobs, wrong, 73, "403 SignatureDoesNotMatch: the secret key is wrong"),
+            # Whoever is going to stand by says so at once.
+            ([*self.blobs, "--store", "postgresql:///none?host=/nowhere"], wrong, 73, "403 SignatureDoesNotMatch"),
             (self.blobs, stranger, 73, "403 InvalidAccessKeyId: there is no such key id"),
             (self.blobs, nobody, 73, "environment: has no keys of the bucket; wanted are an id and a secret"),
             ([*self.blobs, "--blobs-credentials", keys], nobody, 73, f"{keys}: everybody on this machine may read it"),
