@@ -85,6 +85,10 @@ absl::StatusOr<Bucket::Probed> Bucket::Probe() {
                 .clock_seconds = put->time ? static_cast<double>(wall - *put->time) : 0};
 }
 
+absl::Status Bucket::Unlisted(const std::string& why) const {
+  return absl::UnavailableError("blobs: " + NameOf(options()) + ": cannot be listed: " + why);
+}
+
 absl::Status Bucket::List(const std::string& prefix, const std::function<void(Object)>& found) {
   std::string token;
   while (true) {
@@ -92,14 +96,22 @@ absl::Status Bucket::List(const std::string& prefix, const std::function<void(Ob
     query += "list-type=2&prefix=" + PercentEncoded(prefix_ + prefix);
     const absl::StatusOr<Answer> answer = Ask({.query = query});
     if (!answer.ok()) return answer.status();
+    // Whatever is not listed counts as gone: a proxy's page, or half an answer, lists nothing.
+    const bool whole = answer->body.find("<ListBucketResult") != std::string::npos &&
+                       answer->body.find("</ListBucketResult>") != std::string::npos;
+    if (!whole) return Unlisted("the answer is no ListBucketResult");
     for (const std::string& object : ElementsOf(answer->body, "Contents")) {
       const std::string key = TextOf(object, "Key");
       std::uint64_t size = 0;
       if (!key.starts_with(prefix_) || !absl::SimpleAtoi(TextOf(object, "Size"), &size)) continue;
       found({.key = key.substr(prefix_.size()), .size_bytes = size});
     }
-    token = TextOf(answer->body, "NextContinuationToken");
-    if (TextOf(answer->body, "IsTruncated") != "true" || token.empty()) return absl::OkStatus();
+    if (TextOf(answer->body, "IsTruncated") != "true") return absl::OkStatus();
+    const std::string next = TextOf(answer->body, "NextContinuationToken");
+    if (next.empty() || next == token) {
+      return Unlisted("the answer is cut and says not how it goes on (ListObjectsV2 is needed)");
+    }
+    token = next;
   }
 }
 

@@ -75,6 +75,7 @@ class Bucket {
       : requester_(options), prefix_(PlaceOf(options).prefix) {}
 
   absl::StatusOr<Answer> Ask(const Request& request);
+  absl::Status Unlisted(const std::string& why) const;
   absl::Status PutParts(const std::string& key, const File& file);
   absl::Status SendParts(const std::string& key, const File& file, const std::string& upload);
   absl::Status Complete(const std::string& key, const File& file, const std::string& upload,

@@ -192,6 +192,11 @@ void BucketBlobs::OnBrought(const std::string& sha256, std::uint64_t size_bytes,
     Enter(sha256, size_bytes);
     arriving_.Drop(sha256);
     carried_.erase(sha256);
+  } else if (absl::IsDataLoss(status)) {
+    // Damaged here: as long as it lies there nobody could bring it again.
+    arriving_.Drop(sha256);
+    carried_.erase(sha256);
+    removed_(sha256);
   }
   std::vector<Kept> waiting = std::move(bringing_[sha256]);
   bringing_.erase(sha256);

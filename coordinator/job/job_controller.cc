@@ -483,12 +483,6 @@ void JobController::GoOnLater(Turn turn) {
   keeper_.Announce(turn);
 }
 
-void JobController::Rest(Turn turn) {
-  const Instant until = turn.now + BackOff(record().fruitless);
-  phase_ = phase::Idle{.rests_until = until};
-  keeper_.Rest(until);
-}
-
 // ---- Failures
 
 void JobController::On(std::uint32_t rank, const FailedMessage& message, Turn turn) {

@@ -201,6 +201,7 @@ void JobController::FormNext(Turn turn) {
   if (again) LeaveOutNewcomers(turn);
   if (regroups_in_vain_ > 1) LeaveOutBlamed(turn);
   if (again) ranks = GoingOn();
+  if (ranks.empty()) return Lose(reason, turn);  // nor any more
   for (const std::uint32_t rank : outpaced) {
     std::erase(ranks, rank);
     joiners_.AddSpare(SpareOf(rank));

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "coordinator/job/attempts.h"
 #include "coordinator/job/job_controller.h"
 #include "coordinator/job/wording.h"
 
@@ -136,6 +137,12 @@ void JobController::LoseUnheard(Turn turn) {
     group_.StopOn(node, deadlines_.grace, turn.actions);
     OnNodeLost({.node = node, .reason = reason + how}, turn);
   }
+}
+
+void JobController::Rest(Turn turn) {
+  const Instant until = turn.now + BackOff(record().fruitless);
+  phase_ = phase::Idle{.rests_until = until};
+  keeper_.Rest(until);
 }
 
 // ---- After a restart

@@ -165,6 +165,18 @@ TEST_F(BucketTest, WhatMayPassIsTriedAgain) {
   }
 }
 
+// Such an object is what its user put there, whatever it looks like.
+TEST_F(BucketTest, AnObjectThatReadsLikeARefusalIsAnObject) {
+  const auto bucket = Open(Options());
+  const std::string bytes = "<Error><Code>SlowDown</Code></Error>";
+  ASSERT_TRUE(bucket->Put("odd", bytes).ok());
+
+  const absl::StatusOr<std::string> read = bucket->Get("odd", {.offset = 0, .count = bytes.size()});
+
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, bytes);
+}
+
 TEST_F(BucketTest, WhatDoesNotPassEndsInOneLine) {
   const auto bucket = Open(Options());
   Fail(Refuse("PUT", 503, "SlowDown"), 100);
