@@ -45,6 +45,21 @@ constexpr Exclusion kForWholeState = {
         "each member steps by itself, for which it needs all of the optimizer's state; take "
         "every_step, or shard: none"};
 
+// Of members that make one replica together, and so one step.
+constexpr Exclusion kForWholeModel = {
+    .trait = Trait::kInParts,
+    .reason =
+        "a replica's devices pass over their samples together, and no device could go on by "
+        "itself; take every_step, or mesh: none"};
+
+// Of what goes by whole vectors, of which a member has a part.
+constexpr Exclusion kForWholeGradients = {
+    .trait = Trait::kInParts,
+    .reason =
+        "it is of whole gradients, of which each device of a mesh has a part that other "
+        "replicas have at the same place alone; take dense, average and constant, linear or "
+        "sqrt, or mesh: none"};
+
 // Of what deviates from the sum by more than a rounding.
 constexpr Exclusion kForOwnNoise = {
     .trait = Trait::kMeasuredNoise,
@@ -68,7 +83,8 @@ std::vector<Exclusion> ForOwnParameters() {
        .reason = "what travels is one member's parameters, which are no sum in which errors "
                  "average out, nor one sender's whose errors could be made up for; take dense, or "
                  "another synchronization"},
-      kForWholeState};
+      kForWholeState,
+      kForWholeModel};
 }
 
 std::vector<Exclusion> ForNeighbours() {
@@ -113,6 +129,10 @@ const std::vector<Policy>& BatchPolicies() {
              .reason = "the batch grows while gradients travel, which they do not where members "
                        "hold parts of the optimizer's state; take fixed or proportional, or shard: "
                        "none"},
+            {.trait = Trait::kInParts,
+             .reason =
+                 "how many batches each device takes would be its own, and a mesh passes over "
+                 "all together; take fixed or proportional, or mesh: none"},
             {.trait = Trait::kIdleTransfer,
              .reason =
                  "an elastic batch grows while the gradients of the round before travel, which "
@@ -168,7 +188,7 @@ std::vector<Policy> AllSynchronizations() {
                                                        job.synchronization.period);
        },
        .traits = {Trait::kIdleTransfer, Trait::kLocalSteps},
-       .excludes = {kForWholeState}},
+       .excludes = {kForWholeState, kForWholeModel}},
       {.name = "post_local",
        .sentence =
            "gradients are combined in every step until the schedule has halved the learning "
@@ -177,7 +197,7 @@ std::vector<Policy> AllSynchronizations() {
          return std::make_unique<PostLocalSynchronization>(job.synchronization);
        },
        .traits = {Trait::kIdleTransfer, Trait::kLocalSteps},
-       .excludes = {kForWholeState}},
+       .excludes = {kForWholeState, kForWholeModel}},
       {.name = "adacomm",
        .sentence = "what changed is combined every so many steps, fewer as the loss falls",
        .make = [](const Options& job) -> Made {
@@ -188,7 +208,8 @@ std::vector<Policy> AllSynchronizations() {
                      .reason =
                          "the rule for the period is derived for sgd; take periodic, or optimizer "
                          "sgd"},
-                    kForWholeState}},
+                    kForWholeState,
+                    kForWholeModel}},
       {.name = "delayed",
        .sentence = "gradients travel while the next round computes, and are applied one round late",
        .make = [](const Options& job) -> Made {
@@ -199,7 +220,8 @@ std::vector<Policy> AllSynchronizations() {
        .excludes = {{.trait = Trait::kSharded,
                      .reason = "members tell one another of their parts before the next round "
                                "computes, so that nothing travels meanwhile; take every_step, or "
-                               "shard: none"}}},
+                               "shard: none"},
+                    kForWholeModel}},
   };
   std::ranges::move(PoliciesOfOwnParameters(), std::back_inserter(policies));
   const Policy last{.name = "auto",
@@ -230,7 +252,8 @@ const std::vector<Policy>& AggregationPolicies() {
              .of_memory = true,
              .reason = "adasum is of the steps that optimizers take, and what is combined late is "
                        "gradients, which are not alike where an optimizer remembers former ones; "
-                       "take average, another synchronization, or sgd without momentum"}}},
+                       "take average, another synchronization, or sgd without momentum"},
+            kForWholeGradients}},
       {.name = "auto",
        .sentence = "chosen from the measured orthogonality of the gradients",
        .make = [](const Options& job) -> Made {
@@ -262,7 +285,8 @@ const std::vector<Policy>& LearningRatePolicies() {
                        "made to keep that of one worker, and what it combines is not the mean that "
                        "AdaScale's gain assumes; take constant with adasum, or average with "
                        "adascale"},
-            {.trait = Trait::kPreconditioned, .reason = kForSgd}}},
+            {.trait = Trait::kPreconditioned, .reason = kForSgd},
+            kForWholeGradients}},
       {.name = "auto",
        .sentence = "chosen to fit the optimizer, the batch and the loss",
        .make = [](const Options& job) -> Made {
@@ -280,31 +304,31 @@ const std::vector<Policy>& EncodingPolicies() {
        .sentence = "vectors travel in half the bytes, rounded to 11 bits",
        .make = FixEncoding<Encoding::kFloat16>,
        .traits = {Trait::kEncoded},
-       .excludes = {kForSums}},
+       .excludes = {kForSums, kForWholeGradients}},
       {.name = "bfloat16",
        .sentence = "vectors travel in half the bytes, rounded to 8 bits",
        .make = FixEncoding<Encoding::kBfloat16>,
        .traits = {Trait::kEncoded},
-       .excludes = {kForSums}},
+       .excludes = {kForSums, kForWholeGradients}},
       {.name = "dq",
        .sentence =
            "vectors travel in few bits a value, rounded at random so that they are right on "
            "average, and finer as training goes on",
        .make = FixEncoding<Encoding::kDq>,
        .traits = {Trait::kEncoded},
-       .excludes = {kForSums, kForOwnNoise}},
+       .excludes = {kForSums, kForOwnNoise, kForWholeGradients}},
       {.name = "sketch",
        .sentence = "the largest values of the sum travel, found by a sketch of it; the rest is "
                    "added to what comes next",
        .make = FixEncoding<Encoding::kSketch>,
        .traits = {Trait::kEncoded},
-       .excludes = {kForSums, kForOwnNoise}},
+       .excludes = {kForSums, kForOwnNoise, kForWholeGradients}},
       {.name = "adacomp",
        .sentence = "what stands out of each stretch of a layer travels; the rest is added to what "
                    "comes next",
        .make = FixEncoding<Encoding::kAdacomp>,
        .traits = {Trait::kEncoded},
-       .excludes = {kForSums, kForOwnNoise}},
+       .excludes = {kForSums, kForOwnNoise, kForWholeGradients}},
       {.name = "one_bit",
        .sentence = "signs of the momentum travel, after a time of dense values; what they miss is "
                    "added to what comes next",
@@ -312,6 +336,7 @@ const std::vector<Policy>& EncodingPolicies() {
        .traits = {Trait::kEncoded},
        .excludes = {kForSums,
                     kForOwnNoise,
+                    kForWholeGradients,
                     {.trait = Trait::kLocalSteps, .reason = kStepsOfAll},
                     {.trait = Trait::kLateGradients, .reason = kStepsOfAll},
                     {.trait = Trait::kSharded,

@@ -27,6 +27,7 @@ enum class Trait {
   kFirstMoments,    // an optimizer that is not divided by a second moment
   kClipped,         // gradients are cut to a norm
   kSharded,         // the optimizer's state is cut up among the members
+  kInParts,         // each member has a part of the model, and several make one replica
   kOwnParameters,   // members have parameters of their own
 };
 

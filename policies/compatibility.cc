@@ -50,6 +50,10 @@ std::vector<Choice> ChoicesOf(const PlannerOptions& options) {
     choices.push_back(
         {.field = "optimizer.shard", .value = options.shard, .traits = {Trait::kSharded}});
   }
+  if (options.mesh != "none") {
+    choices.push_back(
+        {.field = "model.options.mesh", .value = options.mesh, .traits = {Trait::kInParts}});
+  }
   return choices;
 }
 
@@ -90,7 +94,8 @@ OptimizerFacts FactsOf(const PlannerOptions& options) {
   return {.name = options.optimizer,
           .momentum = options.momentum,
           .clip_norm = options.clip_norm,
-          .shard = options.shard};
+          .shard = options.shard,
+          .mesh = options.mesh};
 }
 
 std::vector<Conflict> ConflictsOf(const Plan& plan, const OptimizerFacts& optimizer) {
@@ -99,7 +104,8 @@ std::vector<Conflict> ConflictsOf(const Plan& plan, const OptimizerFacts& optimi
                       .optimizer = optimizer.name,
                       .momentum = optimizer.momentum,
                       .clip_norm = optimizer.clip_norm,
-                      .shard = optimizer.shard};
+                      .shard = optimizer.shard,
+                      .mesh = optimizer.mesh};
   same.synchronization.policy = NameOf(plan.synchronization);
   same.aggregation_policy = NameOf(plan.aggregation);
   same.learning_rate_policy = NameOf(plan.learning_rate_rule);

@@ -28,12 +28,13 @@ struct Conflict {
 // fits and conflicts with nothing, nor do names that are unknown.
 std::vector<Conflict> ConflictsOf(const PlannerOptions& options);
 
-// Of an optimizer, what a plan may be in conflict with.
+// Of a job, beside its axes, what a plan may be in conflict with.
 struct OptimizerFacts {
   std::string name = "sgd";           // of policies/optimizers.h
   double momentum = 0;                // of sgd
   std::optional<double> clip_norm{};  // EngineOptions::clip_norm
   std::string shard = "none";         // PlannerOptions::shard
+  std::string mesh = "none";          // likewise
 };
 OptimizerFacts FactsOf(const PlannerOptions& options);
 

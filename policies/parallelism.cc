@@ -91,13 +91,21 @@ double Products(const MeshShape& shape, const TransformerSizes& sizes, std::uint
   return (passes * Real(sizes.layers) * layer + head) / shape.devices;
 }
 
+double Parameters(const MeshShape& shape, const TransformerSizes& sizes) {
+  const double hidden = Real(sizes.hidden);
+  const double tables = (sizes.tied ? 1 : 2) * Real(sizes.vocabulary) * hidden;
+  const double split = (12 * Real(sizes.layers) * hidden * hidden + tables) / shape.devices;
+  const double columns = shape.kind == MeshKind::kTwoD ? RootOf(shape.devices) : 1;
+  return split + Real(sizes.positions) * hidden / columns;
+}
+
 double MeshBytes(const MeshShape& shape, const TransformerSizes& sizes, std::uint64_t batch,
                  const MeshTraining& training) {
   const Areas areas(sizes, batch);
   const double p = shape.devices;
   const double layers = Real(sizes.layers);
   const double vocabulary = Real(sizes.vocabulary) * Real(sizes.hidden) / p;
-  const double parameters = layers * 12 * areas.weights / p + vocabulary;
+  const double parameters = Parameters(shape, sizes);
   const double split = areas.activations / p;
   // What 1-D leaves with every device: the inputs and outputs of its pairs of products.
   const double whole = shape.kind == MeshKind::kTwoD ? split : areas.activations;
@@ -194,13 +202,11 @@ MeshSeconds SecondsOf(const MeshShape& shape, const TransformerSizes& sizes, std
   }
   seconds.transfer = elements * kElementBytes / link + messages * links.latency;
   if (place.replicas > 1) {
-    const double parameters = layers * 12 * Real(sizes.hidden) * Real(sizes.hidden) +
-                              Real(sizes.vocabulary) * Real(sizes.hidden);
     const double r = place.replicas;
     const double sharing = std::min<double>(place.per_node, p);
     const double between = place.one_node ? links.within : links.between / sharing;
-    seconds.gradients =
-        2 * (r - 1) / r * parameters / p * kElementBytes / between + 2 * (r - 1) * links.latency;
+    seconds.gradients = 2 * (r - 1) / r * Parameters(shape, sizes) * kElementBytes / between +
+                        2 * (r - 1) * links.latency;
   }
   return seconds;
 }
@@ -285,6 +291,31 @@ std::uint32_t MostOnANode(const std::vector<std::size_t>& mesh,
   for (const std::size_t device : mesh) most = std::max(most, ++on[all[device].node]);
   return most;
 }
+
+}  // namespace
+
+std::vector<std::vector<std::size_t>> FormMeshes(const std::vector<MeshDevice>& devices,
+                                                 std::size_t each) {
+  TACTUS_CHECK(each >= 1);
+  std::vector<std::vector<std::size_t>> meshes;
+  std::vector<bool> placed(devices.size());
+  for (const Sort& sort : SortsOf(devices)) {
+    for (std::vector<std::size_t>& mesh : Fill(sort.devices, devices, each)) {
+      for (const std::size_t device : mesh) placed[device] = true;
+      meshes.push_back(std::move(mesh));
+    }
+  }
+  std::vector<std::size_t> left;
+  for (std::size_t device = 0; device < devices.size(); ++device) {
+    if (!placed[device]) left.push_back(device);
+  }
+  for (std::vector<std::size_t>& mesh : Fill(left, devices, each)) {
+    meshes.push_back(std::move(mesh));
+  }
+  return meshes;
+}
+
+namespace {
 
 std::vector<MeshShape> ShapesFor(const MeshAsk& ask, std::size_t devices) {
   std::vector<MeshShape> shapes;

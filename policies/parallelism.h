@@ -23,13 +23,15 @@ inline constexpr std::string_view NameOf(MeshKind kind) {
   return kind == MeshKind::kNone ? "none" : kind == MeshKind::kOneD ? "1d" : "2d";
 }
 
-// A transformer's sizes, each >= 1.
+// A transformer's sizes, each >= 1 but for positions.
 struct TransformerSizes {
   std::uint64_t layers = 1;
   std::uint64_t hidden = 1;  // a multiple of heads
   std::uint64_t heads = 1;
   std::uint64_t vocabulary = 1;
   std::uint64_t sequence = 1;
+  std::uint64_t positions = 0;  // rows of a table that is added to the tokens'; 0: there is none
+  bool tied = true;             // one table of the vocabulary is both embedding and head
 };
 
 // How a replica trains, whatever its layout.
@@ -63,6 +65,11 @@ double BackwardElements(const MeshShape& shape, const TransformerSizes& sizes, s
 double Products(const MeshShape& shape, const TransformerSizes& sizes, std::uint64_t batch,
                 const MeshTraining& training);
 
+// Parameters of a device, of matrices and tables: layers 12 h^2 / p and a table of the vocabulary
+// v h / p, twice where it is not tied. Of positions a device has all in 1-D, and in 2-D what its
+// column has of channels, h / q. [elements]
+double Parameters(const MeshShape& shape, const TransformerSizes& sizes);
+
 // What each device holds in such a step: parameters, gradients, the optimizer's state, activations
 // and what products need besides. Largest over devices. [bytes]
 //
@@ -87,6 +94,13 @@ struct MeshDevice {
   double products_per_second = 1;  // multiply-adds, > 0
   std::uint64_t memory_bytes = 0;
 };
+
+// As many meshes of `each` devices as there may be, each by the indices of its devices in the order
+// of their places: of devices that are alike (speed and memory within a tenth of each other) and
+// within nodes, as far as may be; then of alike ones of several nodes, and at last of what is left.
+// Fewer than `each` devices are left over. Deterministic. each: >= 1.
+std::vector<std::vector<std::size_t>> FormMeshes(const std::vector<MeshDevice>& devices,
+                                                 std::size_t each);
 
 // What links carry, in each direction. [bytes/second], > 0
 struct MeshLinks {

@@ -161,10 +161,12 @@ struct Report {
   // Per sample, at parameters that all members had; periodic: of the first step of each member.
   double loss_mean_global = 0;
   // Of samples_global, those of later steps of a window, at each member's own parameters, and their
-  // loss per sample, which is above that of the members' mean; 0 otherwise.
+  // loss per sample, which is above that of the members' mean; 0 otherwise. lsgd: without the
+  // samples of members whose numbers were not finite, which are in samples_global all the same.
   std::uint64_t local_samples_global = 0;
   double local_loss_mean_global = 0;
-  std::uint32_t nonfinite_members = 0;  // > 0: the update was skipped everywhere
+  // > 0: the update was skipped everywhere; lsgd: by so many members, all of them is everywhere.
+  std::uint32_t nonfinite_members = 0;
   // Gradients that the mean is of: members with samples; of a single member's two halves, 2.
   std::uint32_t contributors = 0;
   // sum over members of b_i ||g_i||^2, of gradients as for gradient_norm2_global.

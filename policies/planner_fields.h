@@ -50,6 +50,7 @@ void Fields(auto& archive, Of<PlannerOptions> auto& adapt) {
   archive("momentum", adapt.momentum);
   archive("clip_norm", adapt.clip_norm);
   archive("shard", adapt.shard);
+  archive("mesh", adapt.mesh);
   archive("frozen", adapt.frozen);
 }
 

@@ -54,6 +54,7 @@ struct PlannerOptions {
   double momentum = 0;            // of sgd, [0, 1)
   std::optional<double> clip_norm{};  // EngineOptions::clip_norm
   std::string shard = "none";         // of the optimizer's state: engine::ShardBy
+  std::string mesh = "none";          // how the model is split over a replica's devices: MeshKind
   // Axes that stay as they are, whatever the policies say and other axes change to.
   std::vector<Axis> frozen{};
 

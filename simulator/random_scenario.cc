@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/rng.h"
@@ -361,6 +362,36 @@ void DrawFollowers(Dice& dice, Scenario& scenario) {
   }
 }
 
+// Members that hold a part of the optimizer's state each, where that goes with what was drawn, and
+// often with every step in place of what does not.
+void DrawShards(Dice& dice, Scenario& scenario) {
+  for (SimulatedJob& job : scenario.jobs) {
+    const engine::ShardOptions shards = {
+        .by = dice.Of<engine::ShardBy>({engine::ShardBy::kEqual, engine::ShardBy::kMemory}),
+        .copies = static_cast<std::uint32_t>(dice.Whole(1, 2))};
+    const bool draws = dice.Chance(0.25);
+    if (!draws || std::holds_alternative<engine::LambOptions>(job.engine.optimizer)) continue;
+    policies::PlannerOptions& adapt = job.settings.adapt;
+    const std::string before = adapt.synchronization.policy;
+    job.engine.shards = shards;
+    if (policies::ConflictsOf(SettingsOf(job).adapt).empty()) continue;
+    adapt.synchronization.policy = "every_step";
+    if (policies::ConflictsOf(SettingsOf(job).adapt).empty()) continue;
+    adapt.synchronization.policy = before;
+    job.engine.shards = {};
+  }
+}
+
+// Epochs of a part of the samples.
+void DrawSubsets(Dice& dice, Scenario& scenario) {
+  for (SimulatedJob& job : scenario.jobs) {
+    const engine::SubsetOptions subset = {.kind = engine::SubsetKind::kRandom,
+                                          .fraction = dice.Scale(0.02, 1),
+                                          .epochs = static_cast<std::uint32_t>(dice.Whole(1, 3))};
+    if (dice.Chance(0.15)) job.engine.subset = subset;
+  }
+}
+
 // Likewise, members that mix with their neighbours, by any graph and momentum that users may have.
 void DrawNeighbours(Dice& dice, Scenario& scenario) {
   for (SimulatedJob& job : scenario.jobs) {
@@ -419,6 +450,10 @@ Scenario RandomScenario(std::uint64_t seed) {
   DrawVariants(variants, scenario);
   Dice followers(Rng(seed).Fork("followers"));
   DrawFollowers(followers, scenario);
+  Dice shards(Rng(seed).Fork("shards"));
+  DrawShards(shards, scenario);
+  Dice subsets(Rng(seed).Fork("subsets"));
+  DrawSubsets(subsets, scenario);
   Dice neighbours(Rng(seed).Fork("neighbours"));
   DrawNeighbours(neighbours, scenario);
   return scenario;

@@ -29,6 +29,7 @@ EngineState RoundEngine::State() {
 
 bool RoundEngine::residuals_at_hand() const {
   if (shards_apart() && !state_gathered_) return false;
+  if (gather_parts_ && !parts_gathered_) return false;
   if (differ() && !member_.at_mean) return false;
   return group_.size() == 1 || !gathered_.empty() || member_.encodings.Residuals().empty();
 }
@@ -63,17 +64,47 @@ void RoundEngine::PassResiduals() {
             ? GatherResiduals(member_.encodings, member_.device, group_.transport(), gathered_)
             : HandOverResiduals(member_.encodings, member_.device, group_.transport(), leaving_);
   }
+  if (completion.progress != Progress::kFailed && gathers) {
+    const Completion gathered = GatherParts();
+    completion.progress = gathered.progress;
+    completion.reason = gathered.reason;
+    completion.at = std::max(completion.at, gathered.at);
+  }
   if (completion.progress == Progress::kFailed) return LoseGroup(completion.reason);
   gathering_ = std::max(Duration{}, completion.at - member_.edge);
   if (trains) member_.MoveEdge(member_.edge + gathering_);
 }
 
+// What was gathered at this edge is of what is no more.
+void RoundEngine::ForgetGathered() {
+  gathered_.clear();
+  gathered_state_ = {};
+  state_gathered_ = parts_gathered_ = false;
+}
+
+// Once members have taken over what others hold: of residuals each keeps its own. False: the group
+// was lost by it. at: moves to when it is done. Where nothing was gathered nothing happens.
+bool RoundEngine::GatherAnew(Instant& at) {
+  if (!state_gathered_) return true;
+  const Completion completion = GatherState(member_, group_, gathered_state_);
+  if (completion.progress == Progress::kFailed) LoseGroup(completion.reason);
+  at = std::max(at, completion.at);
+  return outcome_ != Outcome::kGroupLost;
+}
+
 void RoundEngine::GatherShards() {
   TACTUS_CHECK(at_edge() && !pending_);
-  if (!shards_apart() || state_gathered_) return;
-  const Completion completion = GatherState(member_, group_, gathered_state_);
-  state_gathered_ = true;
+  Completion completion = GatherParts();
+  if (completion.progress != Progress::kFailed && shards_apart() && !state_gathered_) {
+    completion = GatherState(member_, group_, gathered_state_);
+    state_gathered_ = true;
+  }
   if (completion.progress == Progress::kFailed) LoseGroup(completion.reason);
+}
+
+Completion RoundEngine::GatherParts() {
+  if (!gather_parts_ || std::exchange(parts_gathered_, true)) return {};
+  return gather_parts_();
 }
 
 }  // namespace tactus::engine

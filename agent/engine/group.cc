@@ -22,7 +22,8 @@ Group::Group(Member& member, collective::Transport& transport, GroupBuffers buff
                     .lanes = LaneCount(static_cast<std::size_t>(transport.size())),
                     .nodes = member.options.nodes,
                     .loss_sum = loss_sum_,
-                    .bring = std::move(buffers.bring)}),
+                    .bring = std::move(buffers.bring),
+                    .whole_norm = std::move(buffers.whole_norm)}),
       plan_(std::move(plan)) {
   TACTUS_CHECK(policies::Fits(plan_, size()));
   TACTUS_CHECK(gradients_.size() == member.parameters.size() + LaneCount(size()));

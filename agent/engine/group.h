@@ -27,6 +27,7 @@ struct GroupBuffers {
   std::span<float> gradients;
   std::span<double> loss_sum;
   BringStretch bring;
+  WholeNorm whole_norm;
   bool registered = false;
 };
 

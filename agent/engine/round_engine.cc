@@ -15,10 +15,11 @@ using collective::Progress;
 
 namespace {
 
-policies::RoundLosses LossesOf(const Lanes& lanes, std::uint64_t steps) {
+// told: of the lanes' samples, those whose losses are in the sums.
+policies::RoundLosses LossesOf(const Lanes& lanes, double told, std::uint64_t steps) {
   return {.common = {.sum = lanes.common_loss_sum, .samples = lanes.common_samples},
           .local = {.sum = lanes.loss_sum - lanes.common_loss_sum,
-                    .samples = lanes.samples - lanes.common_samples},
+                    .samples = told - lanes.common_samples},
           .steps = steps};
 }
 
@@ -36,10 +37,12 @@ double SamplesOf(const policies::Plan& plan) {
 RoundEngine::RoundEngine(Member& member, EngineBuffers buffers, collective::Transport& transport,
                          policies::Plan plan)
     : member_(member),
+      gather_parts_(std::move(buffers.gather_parts)),
       group_(member, transport,
              {.gradients = buffers.gradients,
               .loss_sum = buffers.loss_sum,
               .bring = std::move(buffers.bring),
+              .whole_norm = std::move(buffers.whole_norm),
               .registered = buffers.registered},
              std::move(plan)),
       synchronizer_(&group_.synchronizer()),
@@ -179,8 +182,7 @@ void RoundEngine::TakeValidation(const Validation& validation) {
   // What was just found to be the best is what it ends for, whatever the training losses say.
   if (best || !member_.EndTrial()) return;
   validated_.reset();
-  gathered_state_ = {};  // of what is no more
-  state_gathered_ = false;
+  ForgetGathered();
   member_.at_mean = false;  // what was put back is this member's own
   MeetAtMean();
 }
@@ -197,6 +199,8 @@ void RoundEngine::TakeSubset(std::optional<Subset> subset, Instant end) {
   if (subset && former.number > 0) member_.learning_rate.ForgetNoise();
   Subset next = subset ? *std::move(subset) : former;
   next.epoch = member_.ledger.epoch();
+  next.kind = member_.options.subset.kind;
+  next.by_inputs = member_.options.subset.by_inputs;
   member_.ledger.Choose(std::move(next));
   member_.MoveEdge(std::max(member_.edge, end));
 }
@@ -219,7 +223,8 @@ void RoundEngine::Compare(const HashedParameters& own) {
                               .wrong = comparison.wrong};
     completion = TakeOver(member_, group_, rejoining);
     if (completion.progress == Progress::kFailed) return LoseGroup(completion.reason);
-    if (!ShareOutState(completion.at)) return;
+    if (!ShareOutState(completion.at) || !GatherAnew(completion.at)) return;
+    parts_gathered_ = false;
     comparison_ = std::move(comparison);
   }
   if (outcome_ != Outcome::kTraining) return;
@@ -246,9 +251,7 @@ BlockCursor RoundEngine::CursorOf(Block block) const {
 void RoundEngine::OpenRound() {
   validated_.reset();
   member_.TakeOwn();
-  gathered_.clear();
-  gathered_state_ = {};
-  state_gathered_ = false;
+  ForgetGathered();
   gathering_ = {};
   const policies::Plan& plan = group_.round_plan();
   synchronizer_ = &group_.synchronizer();
@@ -405,7 +408,9 @@ void RoundEngine::Apply(Round& round, Duration transfer) {
   }
   synchronizer_->Apply(round, combined, useful);
   member_.encodings.Settle(useful);
-  if (useful) member_.AddLosses(LossesOf(lanes, round.updates));
+  if (useful) {
+    member_.AddLosses(LossesOf(lanes, synchronizer_->SamplesTold(lanes), round.updates));
+  }
   if (!finite) combined.norm2 = 0;
   Report(round, combined, transfer);
   Count(lanes);
@@ -421,7 +426,8 @@ std::string RoundEngine::ReasonOfSamples(double samples) const {
 void RoundEngine::Report(const Round& round, const Combined& combined, Duration transfer) {
   const Lanes& lanes = combined.lanes;
   const auto samples_global = static_cast<std::uint64_t>(lanes.samples);
-  const policies::RoundLosses losses = LossesOf(lanes, round.updates);
+  const policies::RoundLosses losses =
+      LossesOf(lanes, synchronizer_->SamplesTold(lanes), round.updates);
   const policies::UpdateFacts gradient = GradientFactsOf(round, combined);
   member_.samples += round.samples;
   member_.samples_global += samples_global;

@@ -29,6 +29,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -67,6 +68,10 @@ struct EngineBuffers {
   // adding to them, so that nobody makes them zero; and those of segments that it says are ready it
   // may hold back until it is asked for them.
   BringStretch bring{};
+  // Where members have parts of one model: brings what they have to rank 0, called by all at the
+  // same edge, at which state and parameters are whole. Empty: each has all of it.
+  std::function<collective::Completion()> gather_parts{};
+  WholeNorm whole_norm{};  // likewise, of what was combined
   // Whether all members have registered the gradients with their transports
   // (collective::RegisterTogether).
   bool registered = false;
@@ -190,11 +195,13 @@ class RoundEngine {
   // needed: residuals when the group is suspended, and all of it at the end of a round in which
   // rank 0 asks for it, with no round under way. All wait for that.
   void RequestResiduals() { residuals_wanted_ = true; }
-  // Whether TakeResiduals, and CopyState, have all of it at this edge. Of rank 0.
+  // Whether TakeResiduals, and CopyState, have all of it at this edge, and EngineBuffers's
+  // gather_parts has brought what it brings. Of rank 0.
   bool residuals_at_hand() const;
-  // An optimizer's state that is cut up comes to rank 0, for CopyState; nothing happens where it is
-  // not. All wait for it, in the same place of their collectives. The group may be lost by it.
-  // Requires: at_edge(), no round under way.
+  // An optimizer's state that is cut up comes to rank 0, for CopyState, and so does what
+  // gather_parts brings; nothing happens where there is neither, or it is there. All wait for it,
+  // in the same place of their collectives. The group may be lost by it. Requires: at_edge(), no
+  // round under way.
   void GatherShards();
   // The group was lost, and with members that are gone a part of the optimizer's state: no group of
   // those who are left can go on. All know it alike.
@@ -228,12 +235,14 @@ class RoundEngine {
   const Validations& validations() const { return member_.validations; }
 
   // Whether all members are to choose now, before the next round, which samples epochs are made of
-  // from here on: at the beginning, and where so many epochs are over as the options say. All know
-  // it alike. It is an edge then with no round under way.
+  // from here on: at the beginning, where so many epochs are over as the options say, and where
+  // what was chosen is of another kind than theirs, be it within an epoch. All know it alike. It is
+  // an edge then with no round under way.
   bool selection_due() const;
-  // They have, all the same; its epoch is set here. `end` on this member's clock: the time counts
-  // as a validation's. Nothing: what was chosen before stays, for as many epochs. Requires:
-  // selection_due(), and something was chosen before where nothing is now.
+  // They have, all the same; its epoch and kind are set here. `end` on this member's clock: the
+  // time counts as a validation's. Nothing: what was chosen before stays, for as many epochs, in
+  // place of what was looked for. Requires: selection_due(), and something was chosen before where
+  // nothing is now.
   void TakeSubset(std::optional<Subset> subset, Instant end);
 
   // Whether all members are to compare their parameters now, before the next round: as one's clock
@@ -297,6 +306,8 @@ class RoundEngine {
   void Drain();
   void MeetAtMean();
   void PassResiduals();
+  bool GatherAnew(Instant& at);
+  void ForgetGathered();
   void ApplyPending();
 
   // From what was combined to parameters, report, ledger, plan and end.
@@ -313,6 +324,7 @@ class RoundEngine {
   std::vector<cuda::LaneValue> OwnLanesOf(const Round& round);
   bool ClockDecides() const;
   void AddToEnd(Round& round, Duration later);
+  std::optional<Instant> TakeMean(std::span<float> values);
   bool AlignParameters();
   bool AlignOptimizers();
 
@@ -323,7 +335,11 @@ class RoundEngine {
     return member_.shard && member_.shard->buffers() > 0 && group_.size() > 1;
   }
 
+  // Completes at once where there are no parts, or they were gathered at this edge.
+  collective::Completion GatherParts();
+
   Member& member_;
+  const std::function<collective::Completion()> gather_parts_;
   Group group_;
 
   Synchronizer* synchronizer_;         // how the running round is run, or the last; never null
@@ -337,6 +353,7 @@ class RoundEngine {
   std::vector<Residuals> gathered_;                 // at this edge, by rank
   std::vector<std::vector<float>> gathered_state_;  // likewise, the optimizer's
   bool state_gathered_ = false;                     // since the latest round; equal on all members
+  bool parts_gathered_ = false;                     // likewise
   std::vector<std::uint64_t> weights_;              // by which that is shared out, by rank
   bool state_lost_ = false;
   Duration gathering_{};                        // that it took

@@ -103,6 +103,11 @@ class Synchronizer {
   // Fills in what a round has once it is combined.
   virtual void Apply(Round& round, const Combined& combined, bool useful) = 0;
 
+  // Of the samples of a combined round, those whose losses are in the lanes' sums. A member whose
+  // numbers are not finite brings no loss, and where that spoils the round for all it does not
+  // matter which are its: all of them by default.
+  virtual double SamplesTold(const Lanes& lanes) const { return lanes.samples; }
+
   // The group is lost: parameters become those of the last round that was applied; a window of
   // local steps may be kept beside them (Member::window). The ledger has the round still.
   virtual void Abandon() {}

@@ -161,7 +161,11 @@ std::optional<Failure> Life::Train() {
   if (auto failure = StandWhereDue()) return failure;  // a former group did not come to it
   while (const std::optional<engine::Batch> batch = engine().NextBatch()) {
     const OrFailure<engine::StepResult> result = world_.Compute(*batch);
-    if (const auto* failure = std::get_if<Failure>(&result)) return *failure;
+    if (const auto* failure = std::get_if<Failure>(&result)) {
+      if (!failure->of_group) return *failure;
+      GiveUpGroup(failure->message);
+      return EndTraining();
+    }
     engine().Step(std::get<engine::StepResult>(result));
     world_.OnStep(*batch);
     Report();
@@ -203,13 +207,15 @@ std::optional<Failure> Life::ChooseWhereDue() {
     return SaidOfGroup(*failure);
   }
   auto& choice = std::get<SubsetChoice>(chosen);
+  const Duration stood = std::max(Duration{}, choice.end - engine().edge());
   engine().TakeSubset(std::move(choice.subset), choice.end);
   if (group_.rank != 0) return std::nullopt;
   mail_.Send(protocol::SelectedMessage{.generation = group_.generation,
                                        .rounds = engine().rounds(),
                                        .epoch = engine().ledger().epoch(),
                                        .number = engine().ledger().subset().number,
-                                       .facts = std::move(choice.facts)});
+                                       .facts = std::move(choice.facts),
+                                       .seconds = ToSeconds(stood)});
   return std::nullopt;
 }
 

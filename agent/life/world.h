@@ -77,6 +77,7 @@ class World {
   virtual std::unique_ptr<CheckpointStore> OpenCheckpoints() = 0;
 
   // Loss and gradients of a batch; an empty one, of a member that only takes part, is done at once.
+  // A failure of the group: the pass needs other members, who are lost.
   virtual OrFailure<engine::StepResult> Compute(const engine::Batch& batch) = 0;
 
   // The engine has taken the step of that batch.

@@ -13,10 +13,17 @@ constexpr std::string_view NameOf(Precision precision) {
   return precision == Precision::kFloat32 ? "float32" : "bfloat16";
 }
 
+constexpr std::string_view NameOf(MeshKind kind) {
+  if (kind == MeshKind::kNone) return "none";
+  return kind == MeshKind::k1d ? "1d" : "2d";
+}
+
 }  // namespace tactus::model
 
 namespace tactus {
 
+template <>
+inline constexpr int kEnumMax<model::MeshKind> = static_cast<int>(model::MeshKind::k2d);
 template <>
 inline constexpr int kEnumMax<model::Precision> = static_cast<int>(model::Precision::kBfloat16);
 
@@ -37,6 +44,11 @@ void Fields(auto& archive, Of<ModelOptions> auto& model) {
     sizes("context", model.context);
     sizes("classes", model.classes);
     sizes("channels", model.channels);
+    if (sizes.Has("recompute")) sizes("recompute", model.recompute);
+    sizes.Within("mesh", [&](auto& mesh) {
+      mesh("kind", model.mesh.kind);
+      if (mesh.Has("devices")) mesh("devices", model.mesh.devices);
+    });
   });
 }
 

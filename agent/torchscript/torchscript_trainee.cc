@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iostream>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -40,9 +41,11 @@ absl::Status TorchscriptTrainee::Open(const worker::TraineeHome& home) {
   model::ModelOptions options = job.model;
   options.device = device_->Name();
   options.stream = device_->stream();
-  absl::StatusOr<std::unique_ptr<model::Model>> opened = model::Model::Open(options);
-  if (!opened.ok()) return opened.status();
-  model_ = *std::move(opened);
+  {
+    const std::unique_ptr<threads::MutexLock> held = HoldOpening();
+    if (absl::Status s = OpenModel(options); !s.ok()) return s;
+  }
+  if (fusion_ != nullptr && !split_) model_ = fusion_->Join(std::move(model_), options, *device_);
   device_->OnMemoryShort([model = model_.get()] { model->ReleaseCachedMemory(); });
 
   data::DataOptions data = job.data;
@@ -69,6 +72,24 @@ absl::Status TorchscriptTrainee::Open(const worker::TraineeHome& home) {
   return absl::OkStatus();
 }
 
+absl::Status TorchscriptTrainee::OpenModel(const model::ModelOptions& options) {
+  if (!options.recompute && options.mesh.kind == model::MeshKind::kNone) {
+    absl::StatusOr<std::unique_ptr<model::Model>> opened = model::Model::Open(options);
+    if (!opened.ok()) return opened.status();
+    model_ = *std::move(opened);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::unique_ptr<model::PartitionedModel>> opened =
+      model::PartitionedModel::OpenApart(options);
+  if (!opened.ok()) return opened.status();
+  if ((*opened)->shape().devices() > 1) {
+    partitioned_ = opened->get();
+    split_.emplace(*partitioned_);
+  }
+  model_ = *std::move(opened);
+  return absl::OkStatus();
+}
+
 std::uint64_t TorchscriptTrainee::train_samples() const {
   const engine::SubsetOptions& subset = start_->job.engine.subset;
   if (subset.kind == engine::SubsetKind::kNone) return data_samples();
@@ -81,6 +102,8 @@ std::uint64_t TorchscriptTrainee::validation_samples() const {
 
 void TorchscriptTrainee::Complete(engine::EngineOptions& options) {
   options.train_samples = train_samples();
+  // What a pass may have is for all members of a mesh to keep together: SplitModel::Run.
+  if (split_) options.micro_batch = std::numeric_limits<std::uint32_t>::max();
   options.subset.samples = data_samples();
   options.validation.samples =
       std::min(validation_samples(), start_->job.data.validation_samples_max);
@@ -91,10 +114,20 @@ void TorchscriptTrainee::Bind(std::span<float> parameters) {
   model_->Bind(parameters, sums_->losses.span());
 }
 
+std::unique_ptr<threads::MutexLock> TorchscriptTrainee::HoldOpening() {
+  return fusion_ == nullptr ? nullptr : std::make_unique<threads::MutexLock>(fusion_->opening());
+}
+
 // A pass over a few samples; then the speed, from which the first round's shares are made.
 absl::StatusOr<double> TorchscriptTrainee::TryOut() {
+  const std::unique_ptr<threads::MutexLock> held = HoldOpening();
   std::vector<std::uint64_t> indices(std::min(kTryOutSamples, train_samples()));
   std::iota(indices.begin(), indices.end(), 0);
+  // The others, without whom there is no pass, are not known yet.
+  if (split_) {
+    const absl::Status fits = partitioned_->Check(reader_->Read(indices));
+    return fits.ok() ? absl::StatusOr<double>(0) : fits;
+  }
   // With weights where there will be some, which not every loss can take.
   const bool weighted = start_->job.engine.subset.kind == engine::SubsetKind::kCraig;
   if (weighted) weights_->Take(indices, std::vector<float>(indices.size(), 1.0f));
@@ -115,7 +148,8 @@ absl::StatusOr<double> TorchscriptTrainee::TryOut() {
 std::uint32_t TorchscriptTrainee::FirstCeiling() const {
   const std::uint32_t wanted = start_->job.engine.micro_batch;
   const std::uint32_t known = start_->pass_samples_max;
-  if (known == 0 || known >= wanted) return wanted;
+  // Members of a mesh make equal passes.
+  if (split_ || known == 0 || known >= wanted) return wanted;
   std::cerr << "at most " << known << " samples in a pass, not " << wanted
             << ": of more, a worker of this kind of job ran out of memory on such a device\n";
   return known;
@@ -124,7 +158,8 @@ std::uint32_t TorchscriptTrainee::FirstCeiling() const {
 void TorchscriptTrainee::TellCeiling(std::uint32_t ceiling) {
   ++out_of_memory_.passes;
   out_of_memory_.pass_samples_max = ceiling;
-  std::cerr << "out of memory: at most " << ceiling << " samples in a pass from here on\n";
+  std::cerr << "out of memory: at most " + std::to_string(ceiling) +
+                   " samples in a pass from here on\n";
 }
 
 absl::Status TorchscriptTrainee::Compute(const engine::Batch& batch, engine::RoundEngine& engine) {
@@ -135,6 +170,10 @@ absl::Status TorchscriptTrainee::Compute(const engine::Batch& batch, engine::Rou
   weights_->Take(batch.indices, batch.weights);
   reader_->SetEpoch(batch.epoch);
   if (reader_->reads_ahead()) context.likely_next = engine.LikelyNext();
+  if (split_) {
+    return split_->Run(*passes_, batch.indices, start_->job.engine.micro_batch,
+                       context.likely_next);
+  }
   return micro_batches_->Run(batch, context);
 }
 

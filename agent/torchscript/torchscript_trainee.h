@@ -4,23 +4,29 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "agent/data/dataset.h"
 #include "agent/model/model.h"
+#include "agent/torchscript/fusion.h"
 #include "agent/torchscript/gradient_intake.h"
 #include "agent/torchscript/micro_batches.h"
 #include "agent/torchscript/passes.h"
 #include "agent/torchscript/reader.h"
 #include "agent/torchscript/sample_weights.h"
+#include "agent/torchscript/split_model.h"
 #include "agent/worker/trainee.h"
 
 namespace tactus::torchscript {
 
 class TorchscriptTrainee final : public worker::Trainee {
  public:
+  // Of a process with others, whose passes go with theirs. Null: by itself. Outlives it.
+  explicit TorchscriptTrainee(Fusion* fusion = nullptr) : fusion_(fusion) {}
+
   absl::Status Open(const worker::TraineeHome& home) override;
 
   const cuda::SegmentTable& segments() const override { return model_->segments(); }
@@ -43,6 +49,7 @@ class TorchscriptTrainee final : public worker::Trainee {
   std::uint32_t evaluation_batch() const override { return micro_batches_->ceiling(); }
   std::vector<float> ReadBuffers() const override { return model_->ReadBuffers(); }
   void WriteBuffers(std::span<const float> values) override { model_->WriteBuffers(values); }
+  worker::ModelParts* parts() override { return split_ ? &*split_ : nullptr; }
   void ReleaseMemory() override { model_->ReleaseCachedMemory(); }
   absl::Status LoadWeights(const std::string& path) override {
     return model_->LoadSafetensors(path);
@@ -53,11 +60,16 @@ class TorchscriptTrainee final : public worker::Trainee {
   absl::StatusOr<std::vector<std::string>> WriteModel(const std::string& directory) override;
 
  private:
+  absl::Status OpenModel(const model::ModelOptions& options);
   // Samples of a pass to begin with.
   std::uint32_t FirstCeiling() const;
   // Tells the log, and the next report, that passes have become smaller.
   void TellCeiling(std::uint32_t ceiling);
 
+  // While others open models, waits. Null: there are none.
+  std::unique_ptr<threads::MutexLock> HoldOpening();
+
+  Fusion* const fusion_;
   const worker::StartMessage* start_ = nullptr;
   cuda::Device* device_ = nullptr;
   worker::PassSums* sums_ = nullptr;
@@ -65,6 +77,9 @@ class TorchscriptTrainee final : public worker::Trainee {
   data::Split data_;
   std::unique_ptr<GradientIntake> intake_;
   std::unique_ptr<model::Model> model_;
+  // Of two devices and more: the model is this, too.
+  model::PartitionedModel* partitioned_ = nullptr;
+  std::optional<SplitModel> split_;
   std::unique_ptr<ExampleReader> reader_;
   std::unique_ptr<ExampleReader> validation_;  // while it evaluates
   std::unique_ptr<ExampleReader> plain_;       // of training samples, without augmentation

@@ -12,7 +12,9 @@ namespace tactus::worker {
 CheckpointCopies::CheckpointCopies(Source source, std::string directory, WriterThread& thread)
     : source_(source),
       directory_(std::move(directory)),
-      writer_(thread, directory_, source.trainee.segments()) {}
+      writer_(thread, directory_,
+              source.mesh == nullptr ? source.trainee.segments()
+                                     : source.mesh->parts().dense_segments()) {}
 
 // What the device still has to do of the round is no part of the stillness.
 void CheckpointCopies::Write(CheckpointedMessage facts) {
@@ -25,6 +27,7 @@ void CheckpointCopies::Write(CheckpointedMessage facts) {
   checkpoint.residuals = source_.engine.TakeResiduals();
   checkpoint.buffers = source_.trainee.ReadBuffers();
   checkpoint.best = source_.best;
+  if (source_.mesh != nullptr) source_.mesh->MakeWhole(checkpoint);
   facts.still_seconds += ToSeconds(Now() - begin);
   writer_.Write(std::move(facts));
 }

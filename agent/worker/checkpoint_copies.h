@@ -12,6 +12,7 @@
 #include "agent/life/checkpoint_store.h"
 #include "agent/worker/checkpoint_file.h"
 #include "agent/worker/checkpoint_writer.h"
+#include "agent/worker/mesh_member.h"
 #include "agent/worker/trainee.h"
 #include "cuda/device.h"
 
@@ -28,6 +29,7 @@ class CheckpointCopies : public life::CheckpointStore {
     cuda::Device& device;
     std::span<const float> parameters;            // flat
     const std::shared_ptr<const BestCopy>& best;  // as it is when that is done
+    const MeshMember* mesh = nullptr;  // that has gathered what it has a part of; null: none
   };
 
   // directory: of the job's output. The thread outlives this.

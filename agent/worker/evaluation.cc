@@ -20,11 +20,9 @@ struct Stretch {
   std::uint64_t begin = 0, end = 0;
 };
 
-// Of the samples, those of this member.
-Stretch ShareOf(std::uint64_t samples, const collective::Transport& transport,
+// Of the samples, those of a member of so many.
+Stretch ShareOf(std::uint64_t samples, std::size_t rank, std::size_t size,
                 std::span<const std::uint32_t> shares) {
-  const auto rank = static_cast<std::size_t>(transport.rank());
-  const auto size = static_cast<std::size_t>(transport.size());
   const auto sum = [&shares](std::size_t members) {
     return std::accumulate(shares.begin(), shares.begin() + static_cast<std::ptrdiff_t>(members),
                            std::uint64_t{0});
@@ -37,6 +35,17 @@ Stretch ShareOf(std::uint64_t samples, const collective::Transport& transport,
     return static_cast<std::uint64_t>(static_cast<unsigned __int128>(samples) * before / all);
   };
   return {.begin = part(rank), .end = part(rank + 1)};
+}
+
+// How often each member of a mesh evaluates: as often as who has most samples.
+std::uint64_t PassesOf(std::uint64_t samples, std::size_t size,
+                       std::span<const std::uint32_t> shares, std::uint64_t batch) {
+  std::uint64_t most = 0;
+  for (std::size_t rank = 0; rank < size; ++rank) {
+    const auto [begin, end] = ShareOf(samples, rank, size, shares);
+    most = std::max(most, (end - begin + batch - 1) / batch);
+  }
+  return most;
 }
 
 }  // namespace
@@ -64,12 +73,17 @@ absl::Status AverageBuffers(Trainee& trainee, collective::Transport& transport,
 absl::StatusOr<engine::Validation> Evaluate(Trainee& trainee, collective::Transport& transport,
                                             const EvaluationOptions& options) {
   const std::uint64_t samples = std::min(trainee.validation_samples(), options.samples_max);
-  const auto [begin, end] = ShareOf(samples, transport, options.shares);
+  const auto size = static_cast<std::size_t>(transport.size());
+  const auto [begin, end] =
+      ShareOf(samples, static_cast<std::size_t>(transport.rank()), size, options.shares);
 
   model::EvaluationSums sums;
   std::vector<std::uint64_t> indices;
   std::uint64_t batch = trainee.evaluation_batch();
-  for (std::uint64_t at = begin; at < end; at += indices.size()) {
+  const bool together = trainee.parts() != nullptr;
+  const std::uint64_t passes = together ? PassesOf(samples, size, options.shares, batch) : 0;
+  std::uint64_t passed = 0;
+  for (std::uint64_t at = begin; at < end || passed < passes; at += indices.size(), ++passed) {
     options.beside();
     // Not at the end, which may be far: the others await this member's word of it.
     if (const std::vector<int> gone = transport.failed(); !gone.empty()) {
@@ -79,7 +93,7 @@ absl::StatusOr<engine::Validation> Evaluate(Trainee& trainee, collective::Transp
     indices.resize(std::min(batch, end - at));
     std::iota(indices.begin(), indices.end(), at);
     const absl::StatusOr<model::EvaluationSums> part = trainee.Evaluate(indices);
-    if (absl::IsResourceExhausted(part.status()) && indices.size() > 1) {
+    if (absl::IsResourceExhausted(part.status()) && indices.size() > 1 && !together) {
       // The same samples again, in halves from here on: without indices `at` stays where it is.
       batch = indices.size() / 2;
       indices.clear();

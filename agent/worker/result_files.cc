@@ -45,9 +45,10 @@ absl::Status WriteText(const std::string& text, const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> WriteResult(Trainee& trainee, const ResultFacts& facts,
+absl::StatusOr<std::vector<std::string>> WriteResult(const WriteModel& write,
+                                                     const ResultFacts& facts,
                                                      const std::string& directory) {
-  absl::StatusOr<std::vector<std::string>> files = trainee.WriteModel(directory);
+  absl::StatusOr<std::vector<std::string>> files = write(directory);
   if (!files.ok()) return files.status();
   const std::string path = directory + "/" + protocol::kSummaryFile;
   if (absl::Status s = WriteText(Summary(facts).dump(2) + "\n", path); !s.ok()) return s;

@@ -2,13 +2,14 @@
 
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "agent/worker/messages.h"
-#include "agent/worker/trainee.h"
 
 namespace tactus::worker {
 
@@ -20,9 +21,14 @@ struct ResultFacts {
   EvaluatedMessage evaluated;  // samples = 0: there is no validation part
 };
 
+// As Trainee::WriteModel.
+using WriteModel =
+    std::function<absl::StatusOr<std::vector<std::string>>(const std::string& directory)>;
+
 // Writes what the trainee gives and summary.json, each beside and then renamed. Returns their
 // names. Errors: the file system's, with the path.
-absl::StatusOr<std::vector<std::string>> WriteResult(Trainee& trainee, const ResultFacts& facts,
+absl::StatusOr<std::vector<std::string>> WriteResult(const WriteModel& write,
+                                                     const ResultFacts& facts,
                                                      const std::string& directory);
 
 }  // namespace tactus::worker

@@ -16,6 +16,7 @@
 #include "agent/model/model.h"
 #include "agent/tensors/safetensors.h"
 #include "agent/worker/messages.h"
+#include "agent/worker/model_parts.h"
 #include "agent/worker/pass_sums.h"
 #include "base/time.h"
 #include "cuda/device.h"
@@ -104,6 +105,11 @@ class Trainee {
   virtual absl::Status StandBetweenEpochs(collective::Transport&, const engine::RoundEngine&) {
     return absl::OkStatus();
   }
+
+  // What a member of a mesh is to do with the others of it; null: the device has all of the model.
+  // Where there is one, Compute and Evaluate are called without samples, too, TryOut passes over
+  // none, and nobody calls CopyTensors and WriteModel.
+  virtual ModelParts* parts() { return nullptr; }
 
   // What training changes on each member and is no parameter, such as running statistics.
   virtual std::vector<float> ReadBuffers() const = 0;

@@ -1,7 +1,6 @@
 #include "agent/worker/worker.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iostream>
 #include <limits>
 #include <numeric>
@@ -23,26 +22,18 @@
 #include "agent/worker/clock.h"
 #include "agent/worker/end_at_once.h"
 #include "agent/worker/evaluation.h"
+#include "agent/worker/parameter_hash.h"
 #include "agent/worker/result_files.h"
 #include "agent/worker/subset_choice.h"
 #include "base/check.h"
 #include "cuda/nccl.h"
 #include "cuda/nccl_capabilities.h"
-#include "cuda/ops/vector.h"
 #include "policies/encodings.h"
 
 namespace tactus::worker {
 namespace {
 
 constexpr Duration kFlushLimit = std::chrono::seconds(30);
-
-std::uint64_t Fnv1a(std::span<const float> values) {
-  std::uint64_t hash = 0xcbf29ce484222325ULL;
-  for (const std::byte byte : std::as_bytes(values)) {
-    hash = (hash ^ static_cast<std::uint64_t>(byte)) * 0x100000001b3ULL;
-  }
-  return hash;
-}
 
 // Nothing: it is a start.
 std::optional<protocol::ToWorker> AfterStart(const ToWorker& message) {
@@ -87,12 +78,8 @@ life::Failure InGroup(const absl::Status& status) {
 }
 
 // To the job's log.
-void Tell(const std::string& line) { std::cerr << line << '\n'; }
-
-// As Ready has it.
-std::string NcclVersionOf(const cuda::Device& device) {
-  return device.cuda_index() ? cuda::nccl::VersionText(cuda::nccl::Version()) : "";
-}
+// Whole lines, as others of the process may write to it, too.
+void Tell(const std::string& line) { std::cerr << line + '\n'; }
 
 }  // namespace
 
@@ -124,11 +111,12 @@ life::OrFailure<life::Loaded> Worker::Load() {
   if (status.ok()) status = Prepare();
   if (!status.ok()) return FailureOf(status);
   return life::Loaded{
-      .ready = {.parameters = parameters_.size(),
+      .ready = {.parameters = cuda::FlatLength(FileSegments()),
                 .train_samples = trainee_.train_samples(),
                 .validation_samples = trainee_.validation_samples(),
                 .samples_per_second = samples_per_second_,
-                .nccl_version = NcclVersionOf(*device_),
+                .nccl_version =
+                    device_->cuda_index() ? cuda::nccl::VersionText(cuda::nccl::Version()) : "",
                 .encodings = {policies::kEncodingNames.begin(), policies::kEncodingNames.end()},
                 .program = trainee_.facts()},
       .checkpoints_every = start_.job.checkpoints_every,
@@ -158,6 +146,7 @@ absl::Status Worker::Prepare() {
       !s.ok()) {
     return s;
   }
+  if (ModelParts* const parts = trainee_.parts()) mesh_.emplace(*parts);
   // Lanes need the group's size, so the gradients' final buffer comes with the group.
   parameters_ = device_->Allocate(cuda::FlatLength(trainee_.segments()));
   sums_ = {.gradients = device_->Allocate(parameters_.size()), .losses = device_->AllocateSums(1)};
@@ -166,8 +155,14 @@ absl::Status Worker::Prepare() {
   if (!speed.ok()) return speed.status();
   samples_per_second_ = *speed;
   MakeMember();
+  return LoadGiven();
+}
+
+absl::Status Worker::LoadGiven() {
   if (!start_.checkpoint.empty()) return LoadCheckpoint();
-  return start_.job.weights.empty() ? absl::OkStatus() : LoadWeights();
+  if (start_.job.weights.empty()) return absl::OkStatus();
+  const absl::Status loaded = trainee_.LoadWeights(start_.job.weights);
+  return loaded.ok() ? loaded : data::AtField("model.weights", loaded);
 }
 
 void Worker::MakeMember() {
@@ -176,12 +171,6 @@ void Worker::MakeMember() {
   trainee_.Complete(options);
   member_ =
       std::make_unique<engine::Member>(options, *device_, trainee_.segments(), parameters_.span());
-}
-
-// What the job itself says that training begins with.
-absl::Status Worker::LoadWeights() {
-  const absl::Status loaded = trainee_.LoadWeights(start_.job.weights);
-  return loaded.ok() ? loaded : data::AtField("model.weights", loaded);
 }
 
 // After the pass that tries the model out, which is to see the buffers as they began.
@@ -194,7 +183,7 @@ absl::Status Worker::LoadCheckpoint() {
   }
   absl::StatusOr<Checkpoint> checkpoint = ReadCheckpoint(
       start_.checkpoint,
-      {.segments = trainee_.segments(),
+      {.segments = FileSegments(),
        .buffers = trainee_.ReadBuffers().size(),
        .optimizer_buffers = engine::StateBuffers(member_->options.optimizer),
        .lamb = std::holds_alternative<engine::LambOptions>(member_->options.optimizer),
@@ -202,7 +191,9 @@ absl::Status Worker::LoadCheckpoint() {
        .data_samples = trainee_.data_samples()});
   if (absl::IsDataLoss(checkpoint.status())) return Unreadable(checkpoint.status());
   if (!checkpoint.ok()) return checkpoint.status();
+  if (mesh_) mesh_->Cut(*checkpoint);
   TakeUp(*std::move(checkpoint));
+  if (mesh_) return absl::OkStatus();  // no encoding leaves anything out there
   absl::StatusOr<CheckpointedResiduals> residuals =
       CheckpointedResiduals::Open(start_.checkpoint, trainee_.segments());
   if (!residuals.ok()) return Unreadable(residuals.status());
@@ -230,6 +221,10 @@ bool Worker::ByNccl(const GroupMessage& group) const {
 // Without NCCL buffers travel by TCP, those of a GPU by way of the host's memory.
 collective::ConnectedTransport Worker::Connect(const GroupMessage& group,
                                                const life::Meeting& meeting) {
+  if (mesh_) {
+    return mesh_->Connect(TcpMeetingOf(group, meeting),
+                          sums_.gradients.span().first(parameters_.size()));
+  }
   const int rank = static_cast<int>(group.rank);
   const int size = static_cast<int>(group.size);
   const std::optional<int> gpu = device_->cuda_index();
@@ -254,23 +249,27 @@ collective::ConnectedTransport Worker::Connect(const GroupMessage& group,
                                        .tell = Tell,
                                        .must_end = EndAtOnce});
   }
-  collective::ConnectedTransport tcp =
-      collective::ConnectTcp({.rank = rank,
-                              .size = size,
-                              .address = start_.address,
-                              .exchange = meeting.exchange,
-                              .now = Now,
-                              .give_up = meeting.give_up,
-                              .give_up_collective = [this] { return trainee_.WhyGiveUp(); },
-                              .generation = group.generation,
-                              .secret = group.secret,
-                              .encrypted = group.encrypted,
-                              .tell = Tell});
+  collective::ConnectedTransport tcp = collective::ConnectTcp(TcpMeetingOf(group, meeting));
   if (!gpu || tcp.transport == nullptr) return tcp;
   return collective::MakeStagedTransport({.device = *gpu,
                                           .compute_stream = device_->stream(),
                                           .host = std::move(tcp.transport),
                                           .now = Now});
+}
+
+collective::TcpMeeting Worker::TcpMeetingOf(const GroupMessage& group,
+                                            const life::Meeting& meeting) {
+  return {.rank = static_cast<int>(group.rank),
+          .size = static_cast<int>(group.size),
+          .address = start_.address,
+          .exchange = meeting.exchange,
+          .now = Now,
+          .give_up = meeting.give_up,
+          .give_up_collective = [this] { return trainee_.WhyGiveUp(); },
+          .generation = group.generation,
+          .secret = group.secret,
+          .encrypted = group.encrypted,
+          .tell = Tell};
 }
 
 life::OrFailure<life::Met> Worker::Meet(const GroupMessage& group, const life::Meeting& meeting) {
@@ -279,6 +278,11 @@ life::OrFailure<life::Met> Worker::Meet(const GroupMessage& group, const life::M
       engine::ReasonAgainstOneBit(group.plan, member_->options.optimizer, *device_);
   if (!reason.empty()) {
     return life::Failure{.field = "adapt.encoding.policy", .message = std::move(reason)};
+  }
+  if (mesh_) {
+    reason = mesh_->ReasonAgainst(group.size);
+    if (!reason.empty()) return life::Failure{.field = "workers", .message = std::move(reason)};
+    MakeSums(group);  // of which its transport is told
   }
   // NCCL needs memory, of which libtorch has kept what the trial used.
   if (ByNccl(group)) trainee_.ReleaseMemory();
@@ -289,7 +293,8 @@ life::OrFailure<life::Met> Worker::Meet(const GroupMessage& group, const life::M
   }
   transport_ = std::move(connected.transport);
   agent_.standpoint().Enter(group.generation, *transport_);
-  const bool fit = MakeSums(group);
+  const bool fit = mesh_ || MakeSums(group);
+  if (std::optional<life::Failure> failure = JoinMesh()) return *std::move(failure);
   bool registered = false;
   if (ByNccl(group)) {
     life::OrFailure<bool> prepared = Register(fit);
@@ -300,12 +305,21 @@ life::OrFailure<life::Met> Worker::Meet(const GroupMessage& group, const life::M
   return life::Met{.engine = *engine_, .transport = *transport_, .parameters = parameters_.span()};
 }
 
+std::optional<life::Failure> Worker::JoinMesh() {
+  if (!mesh_) return std::nullopt;
+  const absl::StatusOr<bool> moved = mesh_->Join();
+  if (!moved.ok()) return FailureOf(moved.status());
+  const absl::Status loaded = *moved ? LoadGiven() : absl::OkStatus();
+  return loaded.ok() ? std::nullopt : std::optional(FailureOf(loaded));
+}
+
 // The engine first, which refers to the rest. Gradients stay until the next group's take their
 // place.
 void Worker::LeaveGroup() {
   agent_.standpoint().Leave();
   engine_.reset();
   transport_.reset();
+  if (mesh_) mesh_->Leave();
 }
 
 bool Worker::MakeSums(const GroupMessage& group) {
@@ -338,13 +352,21 @@ void Worker::MakeEngine(const GroupMessage& group, bool registered) {
   member_->options.comparison.on = group.transport != protocol::TransportKind::kStaged;
   member_->options.bucket_bytes =
       ByNccl(group) ? kDeviceBucketBytes : start_.job.engine.bucket_bytes;
-  engine_ = std::make_unique<engine::RoundEngine>(
-      *member_,
-      engine::EngineBuffers{.gradients = sums_.gradients.span(),
-                            .loss_sum = sums_.losses.span(),
-                            .bring = trainee_.Bringing(),
-                            .registered = registered},
-      *transport_, group.plan);
+  engine::EngineBuffers buffers{.gradients = sums_.gradients.span(),
+                                .loss_sum = sums_.losses.span(),
+                                .bring = trainee_.Bringing(),
+                                .registered = registered};
+  // On the host, where meshes are, the optimizer's state is at hand.
+  if (mesh_) {
+    buffers.gather_parts = [this] {
+      return mesh_->Gather(parameters_.span(), member_->optimizer.State());
+    };
+    buffers.whole_norm = [this](std::span<const float> vector, double& norm2) {
+      return mesh_->NormOfReplica(trainee_.segments(), vector, norm2);
+    };
+  }
+  engine_ =
+      std::make_unique<engine::RoundEngine>(*member_, std::move(buffers), *transport_, group.plan);
 }
 
 void Worker::BeginTraining() {
@@ -406,16 +428,16 @@ life::OrFailure<engine::StepResult> Worker::Compute(const engine::Batch& batch) 
   emulation_->Begin();
   const Duration waited = trainee_.waited_for_data();
   engine::StepResult result{.started = Now()};
-  if (absl::Status s = Pass(batch); !s.ok()) return FailureOf(s);
+  if (absl::Status s = Pass(batch); !s.ok()) return mesh_ ? InGroup(s) : FailureOf(s);
   data_seconds_.Add(batch.round, ToSeconds(trainee_.waited_for_data() - waited));
   const Instant end = emulation_->AwaitEnd();
-  result.finished = batch.indices.empty() ? result.started : end;
+  result.finished = batch.indices.empty() && !mesh_ ? result.started : end;
   agent_.standpoint().CountBatch();
   return result;
 }
 
 absl::Status Worker::Pass(const engine::Batch& batch) {
-  if (batch.indices.empty()) {
+  if (batch.indices.empty() && !mesh_) {
     if (batch.first_of_sum) device_->Fill(0, sums_.gradients.span().first(parameters_.size()));
     return absl::OkStatus();
   }
@@ -455,13 +477,14 @@ std::unique_ptr<life::CheckpointStore> Worker::OpenCheckpoints() {
                                .trainee = trainee_,
                                .device = *device_,
                                .parameters = parameters_.span(),
-                               .best = best_},
+                               .best = best_,
+                               .mesh = mesh_ ? &*mesh_ : nullptr},
       start_.output_directory, writer_);
 }
 
 engine::HashedParameters Worker::HashParameters() {
-  const std::vector<float> values = ParametersOnHost();
-  return {.hash = Fnv1a(values), .finite = std::isfinite(cuda::host::SquaredNorm(values))};
+  const engine::HashedParameters own = HashOf(ParametersOnHost());
+  return mesh_ ? mesh_->HashOfReplica(own) : own;
 }
 
 std::vector<float> Worker::ParametersOnHost() const {
@@ -541,7 +564,11 @@ void Worker::TakeBest() {
 life::OrFailure<std::vector<std::string>> Worker::KeepResult(const FinishedMessage& finished,
                                                              const EvaluatedMessage& evaluated) {
   if (!KeepsFiles()) return std::vector<std::string>();
-  absl::StatusOr<std::vector<std::string>> files = WriteResult(trainee_,
+  const auto write = [this](const std::string& directory) {
+    return mesh_ ? mesh_->parts().WriteDense(mesh_->dense().parameters, directory)
+                 : trainee_.WriteModel(directory);
+  };
+  absl::StatusOr<std::vector<std::string>> files = WriteResult(write,
                                                                {.job_id = start_.job_id,
                                                                 .workers = group_.size,
                                                                 .finished = finished,
@@ -556,13 +583,14 @@ life::OrFailure<std::vector<std::string>> Worker::KeepResult(const FinishedMessa
 
 std::optional<life::Failure> Worker::KeepCheckpoint() {
   if (!KeepsFiles()) return std::nullopt;
+  Checkpoint checkpoint{.state = engine_->State(),
+                        .parameters = ParametersOnHost(),
+                        .buffers = trainee_.ReadBuffers(),
+                        .residuals = engine_->TakeResiduals(),
+                        .best = best_};
+  if (mesh_) mesh_->MakeWhole(checkpoint);
   const absl::Status written =
-      WriteCheckpoint({.state = engine_->State(),
-                       .parameters = ParametersOnHost(),
-                       .buffers = trainee_.ReadBuffers(),
-                       .residuals = engine_->TakeResiduals(),
-                       .best = best_},
-                      trainee_.segments(), start_.output_directory + "/" + kCheckpointFile);
+      WriteCheckpoint(checkpoint, FileSegments(), start_.output_directory + "/" + kCheckpointFile);
   return written.ok() ? std::nullopt : std::optional(FailureOf(OfTheNode(written)));
 }
 

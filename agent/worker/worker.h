@@ -20,6 +20,7 @@
 #include "agent/worker/checkpoint_file.h"
 #include "agent/worker/checkpoint_residuals.h"
 #include "agent/worker/drawn_curves.h"
+#include "agent/worker/mesh_member.h"
 #include "agent/worker/messages.h"
 #include "agent/worker/seconds_by_round.h"
 #include "agent/worker/sigterm.h"
@@ -83,12 +84,16 @@ class Worker : private life::Mail, private life::World {
   absl::Status Prepare();
   void MakeMember();
   // What it goes on from; weights alone leave all but parameters and buffers at its beginning.
+  absl::Status LoadGiven();
   absl::Status LoadCheckpoint();
-  absl::Status LoadWeights();
   void TakeUp(Checkpoint checkpoint);
   // This member's share of what encodings had left with those of a checkpoint.
   void TakeUpResiduals();
   collective::ConnectedTransport Connect(const GroupMessage& group, const life::Meeting& meeting);
+  collective::TcpMeeting TcpMeetingOf(const GroupMessage& group, const life::Meeting& meeting);
+  // Of a mesh: the model comes into the groups that were connected, and has what it begins with
+  // where it is now.
+  std::optional<life::Failure> JoinMesh();
   // Whether the group's buffers travel by NCCL.
   bool ByNccl(const GroupMessage& group) const;
   // The gradients move to a buffer with lanes, whose number is the group's size. True: to memory
@@ -105,6 +110,10 @@ class Worker : private life::Mail, private life::World {
   life::OrFailure<engine::Validation> StandBetweenEpochs();
   void OpenSnapshots();
   std::vector<float> ParametersOnHost() const;  // waits for the device
+  // What files are of, whose parameters are all of the model's.
+  const cuda::SegmentTable& FileSegments() const {
+    return mesh_ ? mesh_->parts().dense_segments() : trainee_.segments();
+  }
 
   Agent& agent_;
   Trainee& trainee_;
@@ -114,6 +123,7 @@ class Worker : private life::Mail, private life::World {
   PassSums sums_;
   double samples_per_second_ = 0;                   // tried out before the first round
   std::unique_ptr<engine::Member> member_;          // of one group after another
+  std::optional<MeshMember> mesh_;                  // where a device has a part of the model alone
   std::optional<CheckpointedResiduals> residuals_;  // of the checkpoint, until training begins
   GroupMessage group_;
   std::unique_ptr<collective::Transport> transport_;

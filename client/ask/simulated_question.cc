@@ -112,6 +112,10 @@ AskedQuestion Ask(const simulator::ClusterModel& cluster, const SimulatedWork& w
     return Refused(
         {subject + ": data.subset: a simulation has no samples to choose from; leave it out"});
   }
+  if (settings->mesh_devices > 1) {
+    return Refused({subject + ": model.options.mesh: a simulation knows no meshes; tactus layouts "
+                              "has what they cost"});
+  }
   const std::string too_few = TooFewDevices(cluster, *settings);
   if (!too_few.empty()) return Refused({subject + ": " + too_few});
   absl::StatusOr<LearnerSource> learners = LearnerSource::Open(work, spec);

@@ -21,6 +21,7 @@
 #include "client/text/names.h"
 #include "client/text/text.h"
 #include "client/yaml/job_file.h"
+#include "coordinator/spec/mesh_checks.h"
 #include "coordinator/tape/tape_folder.h"
 #include "runtime/process.h"
 
@@ -267,7 +268,9 @@ absl::StatusOr<std::uint32_t> FitWorkers(const RunCommand& command, v1::JobSpec*
     return absl::InvalidArgumentError(
         "workers.device: found cuda, but tactus run makes cpu workers");
   }
-  const std::uint32_t fallback = workers->has_max() ? workers->max() : std::max(2u, workers->min());
+  const std::uint32_t least =
+      std::max({2u, workers->min(), spec::DevicesOfReplica(*spec)});  // of one replica
+  const std::uint32_t fallback = workers->has_max() ? workers->max() : least;
   const std::uint32_t count = command.workers > 0 ? command.workers
                               : speeds > 0        ? speeds
                                                   : fallback;

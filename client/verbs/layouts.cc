@@ -155,11 +155,13 @@ class LayoutsVerb : public Verb {
                   .hidden = std::max(1u, options.width()),
                   .heads = std::max(1u, options.heads()),
                   .vocabulary = kBytes,
-                  .sequence = std::max(1u, options.context())};
+                  .sequence = std::max(1u, options.context()),
+                  .positions = std::max(1u, options.context()),
+                  .tied = false};
     const engine::EngineOptions engine = spec::EngineOptionsOf(job);
     ask_.training.state_buffers =
         static_cast<std::uint32_t>(engine::StateBuffers(engine.optimizer));
-    ask_.training.recompute = false;
+    ask_.training.recompute = options.recompute();
     ask_.batch = batch_ > 0 ? batch_ : job->adapt().batch().per_worker() * ask_.devices.size();
   }
 

@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "base/check.h"
+#include "coordinator/job/arrays.h"
 #include "coordinator/job/attempts.h"
+#include "coordinator/job/mesh_places.h"
 #include "coordinator/job/snapshots.h"
 #include "coordinator/job/transport_choice.h"
 #include "coordinator/job/wording.h"
@@ -39,6 +41,7 @@ void JobController::Reject(const std::string& reason, const std::string& field, 
 
 void JobController::Start(std::vector<MemberRecord> members, Turn turn) {
   TACTUS_CHECK(In<phase::Idle>() && !members.empty());
+  if (OfMeshes()) members = PlacedInMeshes(members, record().settings.mesh_devices);
   group_ = Group(members, true);
   held_since_.reset();
   programs_end_by_.reset();
@@ -60,7 +63,8 @@ void JobController::Start(std::vector<MemberRecord> members, Turn turn) {
                                        .device = member.device,
                                        .checkpoint = checkpoint,
                                        .skip_samples = skip,
-                                       .pass_samples_max = keeper_.PassSamplesMax(member)});
+                                       .pass_samples_max = keeper_.PassSamplesMax(member),
+                                       .array = ArrayOf(record())});
   }
 }
 
@@ -311,9 +315,10 @@ std::string JobController::EndingWords() const {
 }
 
 Duration JobController::CancelLimit() const {
-  const Duration validation = ValidationTime(record().progress.validation);
+  const Duration edge = EdgeTime(record());
   const Duration standard =
-      record().discard ? deadlines_.discard + validation : deadlines_.cancel + 2 * validation;
+      record().discard ? deadlines_.discard + edge
+                       : deadlines_.cancel + edge + ValidationTime(record().progress.validation);
   return record().cancel_grace.value_or(standard);
 }
 
@@ -476,12 +481,6 @@ void JobController::GoOnLater(Turn turn) {
     Rest(turn);
   }
   keeper_.Announce(turn);
-}
-
-void JobController::Rest(Turn turn) {
-  const Instant until = turn.now + BackOff(record().fruitless);
-  phase_ = phase::Idle{.rests_until = until};
-  keeper_.Rest(until);
 }
 
 // ---- Failures

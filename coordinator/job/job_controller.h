@@ -135,9 +135,9 @@ class JobController {
   // Suspend can end its workers now, or GiveBack some of them.
   bool Movable() const;
   // GiveBack goes without a stop now, but for the number that is left.
-  bool Shrinks() const { return In<phase::Training>() && Movable(); }
+  bool Shrinks() const { return In<phase::Training>() && Movable() && !OfMeshes(); }
   // Grow goes without a stop, at whatever time; so not for groups of before that was on record.
-  bool GrowsInPlace() const { return record().loaded.parameters > 0; }
+  bool GrowsInPlace() const { return record().loaded.parameters > 0 && !OfMeshes(); }
   // From when on Grow may be called; nothing: not now.
   std::optional<Instant> GrowsFrom() const;
   // Whose devices the job keeps: members, then who is to be one.
@@ -169,6 +169,8 @@ class JobController {
     return std::holds_alternative<OnePhase>(phase_);
   }
   std::optional<Instant> VerdictDue() const;
+  // Several members make one replica, which lives or is lost as a whole.
+  bool OfMeshes() const { return record().settings.mesh_devices > 1; }
   JobState state() const { return record().state; }
   std::uint32_t size() const { return group_.size(); }
 
@@ -230,6 +232,7 @@ class JobController {
   // ---- The group falls apart, and those who stay go on
   void On(std::uint32_t rank, const GroupLostMessage& message, Turn turn);
   bool Regroups() const;
+  std::vector<std::uint32_t> WholeReplicas() const;
   void TakeWord(Turn turn);
   void Correct(std::uint32_t rank, const GroupLostMessage& message, Turn turn);
   void Regroup(Turn turn);
@@ -304,6 +307,8 @@ class JobController {
   std::optional<std::string> Overdue(phase::Training& training, Turn turn);
   std::optional<std::string> Overdue(const phase::Ending& ending, Turn turn);
   std::optional<std::string> Overdue(phase::Regrouping& regrouping, Turn turn);
+  void See(std::uint32_t rank, const StandingMessage& standing, phase::Regrouping& regrouping,
+           Instant now) const;
   bool Excused(std::uint32_t rank, phase::Regrouping& regrouping, Turn turn);
   std::optional<std::string> Overdue(const phase::Leaving& leaving, Turn turn);
 

@@ -146,9 +146,11 @@ void JobController::GiveBack(const std::vector<WorkerId>& workers, const std::st
   AskToRegroup(turn);
 }
 
-// It trains, or will again in a moment, and nothing else is asked of it.
+// It trains, or will again in a moment, and nothing else is asked of it. What meshes give back goes
+// by a checkpoint.
 bool JobController::ChangesInPlace() const {
-  return state() == JobState::kRunning && (In<phase::Training>() || In<phase::Regrouping>());
+  return state() == JobState::kRunning && !OfMeshes() &&
+         (In<phase::Training>() || In<phase::Regrouping>());
 }
 
 // Of those who stay, who is not to leave.
@@ -162,6 +164,7 @@ std::vector<std::uint32_t> JobController::Remaining() const {
 
 // Who is to leave and cannot be spared stays for a round, after which the job is suspended.
 std::vector<std::uint32_t> JobController::GoingOn() const {
+  if (OfMeshes()) return WholeReplicas();
   return EnoughRemain() ? Remaining() : group_.Staying();
 }
 

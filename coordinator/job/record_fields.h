@@ -35,11 +35,14 @@ void Fields(auto& archive, Of<JobSettings> auto& settings) {
   archive("hold", settings.hold);
   archive("adapt", settings.adapt);
   archive("kind", settings.kind);
+  archive("shape", settings.shape);
   archive("stop_train_loss", settings.stop_train_loss);
   archive("stop_epochs", settings.stop_epochs);
   archive("stop_time", settings.stop_time);
   archive("stop_rounds", settings.stop_rounds);
   archive("encrypted", settings.encrypted);
+  archive("mesh_devices", settings.mesh_devices);
+  archive("mesh", settings.mesh);
 }
 
 void Fields(auto& archive, Of<DeviceRecord> auto& device) {
@@ -99,6 +102,7 @@ void Fields(auto& archive, Of<GroupRecord> auto& group) {
   archive("encodings", group.encodings);
   archive("first_plan", group.first_plan);
   archive("last_plan", group.last_plan);
+  archive("mesh", group.mesh);
 }
 
 void Fields(auto& archive, Of<ArtifactRecord> auto& artifact) {
@@ -269,6 +273,7 @@ void Fields(auto& archive, Of<JobRecord> auto& record) {
   archive("difference_reason", record.difference_reason);
   archive("selections", record.selections);
   archive("selection", record.selection);
+  archive("selection_seconds", record.selection_seconds);
   archive("resizes", record.resizes);
   archive("resize_reason", record.resize_reason);
   archive("loaded", record.loaded);

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "coordinator/job/attempts.h"
 #include "coordinator/job/eta.h"
+#include "coordinator/job/mesh_places.h"
 #include "coordinator/job/reversal.h"
 #include "coordinator/job/snapshots.h"
 #include "coordinator/job/transport_choice.h"
@@ -313,6 +314,7 @@ void RecordKeeper::NoteGroup(std::uint64_t first_round, const TransportRecord& t
                     .first_round = first_round,
                     .members = record_.members,
                     .transport = transport,
+                    .mesh = MeshWords(record_.settings, record_.members),
                     .encodings = std::move(encodings),
                     .first_plan = record_.newest_plan.version});
 }

@@ -49,6 +49,8 @@ struct JobSettings {
   std::uint32_t workers_max = 1u << 16;  // >= workers_min
   std::uint32_t spares = 0;              // beside workers_max, ready to take a lost one's place
   bool encrypted = false;                // what its workers send each other
+  std::uint32_t mesh_devices = 1;        // that hold one model together; 1: each has all of it
+  std::string mesh{};                    // how they do, for people; empty: they do not
   bool program = false;                  // its workers are programs, which go on when it is over
   DeviceKind device = DeviceKind::kStandard;
   std::map<std::string, std::string> selector{};  // labels that a node must have
@@ -62,6 +64,9 @@ struct JobSettings {
   // Equal for jobs of one model, data, optimizer and way to adapt, so that what the planner of one
   // found is of use to the next; empty: nothing is handed on to this job, nor from it.
   std::string kind{};
+  // Equal for jobs of one worker each whose passes can be computed together, as they differ in
+  // numbers alone; empty: this one's cannot.
+  std::string shape{};
   std::optional<double> stop_train_loss{};
   std::optional<std::uint32_t> stop_epochs{};
   std::optional<Duration> stop_time{};
@@ -122,6 +127,7 @@ struct GroupRecord {
   std::uint64_t first_round = 0;  // the first that it may have applied
   std::vector<MemberRecord> members{};
   TransportRecord transport{};
+  std::string mesh{};  // how replicas are laid out over members, for people; empty: one each
   std::vector<policies::Encoding> encodings{};  // beside dense, that all of them know
   std::uint64_t first_plan = 0;  // the version of its first; 0: of versions that did not say
   std::uint64_t last_plan = 0;   // of the newest that came into force
@@ -331,7 +337,8 @@ struct JobRecord {
   std::string difference_reason{};  // of the last one, for people; empty: there was none
   // Choices of the samples that epochs are made of.
   std::uint64_t selections = 0;
-  std::string selection{};  // the last one, for people; empty: there was none
+  std::string selection{};       // the last one, for people; empty: there was none
+  double selection_seconds = 0;  // that the group stood still for the longest one
   // Once in a job's life at most. Where there was nothing to go back to the reason alone is set.
   std::optional<Rollback> rollback{};
   // Groups that were formed of others on purpose, as some joined or left while the rest trained.

@@ -50,6 +50,13 @@ class Scheduler {
   }
 
  private:
+  struct Granted {
+    const WaitingJob* job = nullptr;
+    std::vector<std::size_t> indices{};  // into view.free
+    bool may_grow = false;               // not lent: it stands before the head
+    std::size_t next = 0;                // no device before this place of its order is left for it
+  };
+
   bool Fits(const JobSettings& settings, std::size_t index) const {
     const FreeDevice& device = view_.free[index];
     return !taken_[index] && Accepts(settings, device.kind, *device.traits, view_.standard);
@@ -196,12 +203,22 @@ class Scheduler {
       begin = end;
     }
     for (Granted& granted : grants_) {
+      LeaveWholeMeshes(granted);
       std::ranges::sort(granted.indices);
       Schedule::Grant grant{.job = granted.job->job};
       for (const std::size_t index : granted.indices) {
         grant.members.push_back(view_.free[index].place);
       }
       schedule_.starts.push_back(std::move(grant));
+    }
+  }
+
+  // What it was given last goes back where it makes no whole replica; its min are whole ones.
+  void LeaveWholeMeshes(Granted& granted) {
+    const std::size_t over = granted.indices.size() % granted.job->settings->mesh_devices;
+    for (std::size_t i = 0; i < over; ++i) {
+      taken_[granted.indices.back()] = false;
+      granted.indices.pop_back();
     }
   }
 
@@ -251,7 +268,7 @@ class Scheduler {
       const bool whole = group.in_place || UsefulDevices(group, *group.settings, view_.standard) ==
                                                group.devices.size();
       const bool wants = !group.leaving && whole && group.devices.size() < MostOf(group) &&
-                         !Unwanted(*group.settings).empty();
+                         Unwanted(*group.settings).size() >= group.settings->mesh_devices;
       if (!wants) continue;
       if (!(group.in_place ? group.grows : group.steady)) {
         schedule_.awaits_steady = true;
@@ -290,13 +307,6 @@ class Scheduler {
     });
     return unwanted;
   }
-
-  struct Granted {
-    const WaitingJob* job = nullptr;
-    std::vector<std::size_t> indices{};  // into view.free
-    bool may_grow = false;               // not lent: it stands before the head
-    std::size_t next = 0;                // no device before this place of its order is left for it
-  };
 
   const ScheduleView& view_;
   std::vector<bool> taken_;              // by index into view.free

@@ -259,6 +259,7 @@ v1::Job ToProto(const job::JobRecord& record) {
     const job::TransportRecord& transport = record.groups.back().transport;
     proto.set_transport(std::string(NameOf(transport.kind)));
     proto.set_transport_reason(transport.reason);
+    proto.set_mesh(record.groups.back().mesh);
   }
   return proto;
 }
@@ -298,6 +299,7 @@ v1::RoundGroup ToProto(const job::GroupRecord& group) {
   }
   proto.set_transport(std::string(NameOf(group.transport.kind)));
   proto.set_transport_reason(group.transport.reason);
+  proto.set_mesh(group.mesh);
   return proto;
 }
 

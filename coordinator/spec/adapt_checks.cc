@@ -9,6 +9,7 @@
 #include "agent/engine/combine/encodings.h"
 #include "coordinator/spec/engine_options.h"
 #include "coordinator/spec/field_rules.h"
+#include "coordinator/spec/mesh_checks.h"
 #include "policies/axes.h"
 #include "policies/compatibility.h"
 #include "policies/encodings.h"
@@ -326,6 +327,30 @@ policies::SynchronizationOptions SynchronizationOf(const v1::SynchronizationAxis
   return options;
 }
 
+// What is chosen from the noise of gradients, or by letting devices go on by themselves, is not to
+// be had of devices that have parts: they take what is left, which the speeds alone say.
+void FixForMesh(policies::Axis axis, policies::PlannerOptions& options) {
+  std::string& policy = policies::PolicyOf(options, axis);
+  if (policy != "auto") return;
+  switch (axis) {
+    case policies::Axis::kBatch:
+      policy = "proportional";
+      break;
+    case policies::Axis::kSynchronization:
+      policy = "every_step";
+      break;
+    case policies::Axis::kAggregation:
+      policy = "average";
+      break;
+    case policies::Axis::kLearningRate:
+      policy = "constant";
+      break;
+    case policies::Axis::kEncoding:
+      policy = "dense";
+      break;
+  }
+}
+
 }  // namespace
 
 void CheckAdapt(const v1::JobSpec& spec, const ResolvedSpec& resolved, FieldChecks& checks) {
@@ -365,8 +390,13 @@ policies::PlannerOptions PlannerOptionsOf(const ResolvedSpec& spec) {
   const std::string shard = WordOf(*v1::Shard_descriptor(), spec->optimizer().shard());
   if (!shard.empty()) options.shard = shard;
   options.encoding = EncodingOf(adapt.encoding());
+  const std::uint32_t devices = DevicesOfReplica(*spec);
+  if (devices > 1) {
+    options.mesh = WordOf(*v1::MeshKind_descriptor(), spec->model().options().mesh().kind());
+  }
   for (const policies::Axis axis : policies::kAxes) {
     policies::PolicyOf(options, axis) = PolicyOf(adapt, axis);
+    if (devices > 1) FixForMesh(axis, options);
     const auto frozen = std::ranges::find(adapt.frozen(), policies::FieldOf(axis));
     if (frozen != adapt.frozen().end()) options.frozen.push_back(axis);
   }

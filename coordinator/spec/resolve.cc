@@ -1,10 +1,12 @@
 #include "coordinator/spec/resolve.h"
 
 #include "coordinator/spec/field_rules.h"
+#include "coordinator/spec/mesh_checks.h"
 
 namespace tactus::spec {
 
 ResolvedSpec Resolve(v1::JobSpec spec) {
+  const v1::JobSpec given = spec;
   if (spec.optimizer().rule_case() == v1::Optimizer::RULE_NOT_SET) {
     spec.mutable_optimizer()->mutable_sgd();
   }
@@ -22,6 +24,7 @@ ResolvedSpec Resolve(v1::JobSpec spec) {
   if (!adapt.learning_rate().has_base_batch()) {
     adapt.mutable_learning_rate()->set_base_batch(adapt.batch().per_worker());
   }
+  ResolveMesh(given, &spec);
   return ResolvedSpec(std::move(spec));
 }
 

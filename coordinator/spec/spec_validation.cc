@@ -16,7 +16,9 @@
 #include "coordinator/spec/field_checks.h"
 #include "coordinator/spec/field_rules.h"
 #include "coordinator/spec/kind_of_job.h"
+#include "coordinator/spec/mesh_checks.h"
 #include "coordinator/spec/resolve.h"
+#include "coordinator/spec/shape_of_job.h"
 #include "policies/axes.h"
 #include "policies/catalogue.h"
 #include "protocol/node_labels.h"
@@ -524,6 +526,7 @@ std::vector<runtime::FieldViolation> SpecViolations(const v1::JobSpec& spec) {
     CheckOptimizer(resolved->optimizer(), checks);
     CheckStop(spec.stop(), checks);
     CheckValidation(spec, resolved, checks);
+    CheckMesh(spec, resolved, checks);
   }
   CheckWorkers(resolved->workers(), checks);
   CheckAdapt(spec, resolved, checks);
@@ -556,7 +559,11 @@ job::JobSettings SettingsOf(const ResolvedSpec& resolved) {
   job::JobSettings settings;
   settings.name = spec.name();
   settings.program = spec.has_program();
-  settings.device = settings.program ? job::DeviceKind::kCpu : DeviceOf(spec.workers().device());
+  settings.mesh_devices = DevicesOfReplica(spec);
+  settings.mesh = MeshWords(resolved);
+  const bool on_host =
+      settings.program || settings.mesh_devices > 1 || spec.model().options().recompute();
+  settings.device = on_host ? job::DeviceKind::kCpu : DeviceOf(spec.workers().device());
   settings.selector = {spec.workers().selector().begin(), spec.workers().selector().end()};
   if (settings.program) settings.selector[protocol::kProgramsLabel] = "true";
   settings.tolerations = {spec.workers().tolerations().begin(), spec.workers().tolerations().end()};
@@ -567,8 +574,10 @@ job::JobSettings SettingsOf(const ResolvedSpec& resolved) {
   settings.hold = DurationOf(spec.hold());
   settings.adapt = PlannerOptionsOf(resolved);
   if (spec.adapt().warm_start()) settings.kind = KindOfJob(resolved);
+  settings.shape = ShapeOfJob(resolved);
   settings.workers_min = spec.workers().min();
   settings.workers_max = std::min(spec.workers().max(), WorkersOfARound(settings.adapt));
+  settings.workers_max -= settings.workers_max % settings.mesh_devices;
   settings.spares = spec.workers().spares();
   const v1::Stop& stop = spec.stop();
   if (stop.has_train_loss()) settings.stop_train_loss = stop.train_loss();

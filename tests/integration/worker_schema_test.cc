@@ -3,6 +3,7 @@
 #include <google/protobuf/util/json_util.h>
 
 #include <string>
+#include <utility>
 #include <variant>
 
 #include "agent/worker/messages.h"
@@ -60,6 +61,30 @@ TEST(WorkerSchemaTest, AStartSurvivesTheWay) {
   EXPECT_TRUE(std::get<engine::SgdOptions>(received.job.engine.optimizer).nesterov);
   EXPECT_EQ(received.job.engine.stop.time, Seconds(1800.25));
   EXPECT_EQ(received.job.engine.micro_batch, 32u);
+}
+
+TEST(WorkerSchemaTest, AMeshSurvivesTheWayAndAutoIsWhatWasTaken) {
+  v1::ToWorker message;
+  v1::JobSpec& spec = *message.mutable_start()->mutable_spec();
+  spec.set_name("split");
+  v1::BuiltinOptions& options = *spec.mutable_model()->mutable_options();
+  spec.mutable_model()->set_builtin("bytes-lm");
+  options.set_recompute(true);
+  options.mutable_mesh()->set_kind(v1::MESH_KIND_2D);
+  options.mutable_mesh()->set_devices(4);
+  spec.mutable_data()->set_text("/corpus.txt");
+  for (const auto& [kind, taken] : {std::pair(v1::MESH_KIND_2D, model::MeshKind::k2d),
+                                    std::pair(v1::MESH_KIND_AUTO, model::MeshKind::k1d)}) {
+    options.mutable_mesh()->set_kind(kind);
+    v1::ToWorker resolved = message;
+    *resolved.mutable_start()->mutable_spec() = *spec::Resolve(spec);
+
+    const auto received = std::get<worker::StartMessage>(Receive(resolved));
+
+    EXPECT_TRUE(received.job.model.recompute);
+    EXPECT_EQ(received.job.model.mesh.kind, taken);
+    EXPECT_EQ(received.job.model.mesh.devices, 4u);
+  }
 }
 
 TEST(WorkerSchemaTest, WhatConcernsTheQueueSurvivesTheWay) {

@@ -23,6 +23,7 @@ struct Choices {
   double momentum = 0;
   std::optional<double> clip_norm{};
   std::string shard = "none";
+  std::string mesh = "none";
 };
 
 std::vector<Conflict> ConflictsOf(const Choices& choices) {
@@ -33,7 +34,8 @@ std::vector<Conflict> ConflictsOf(const Choices& choices) {
                          .optimizer = choices.optimizer,
                          .momentum = choices.momentum,
                          .clip_norm = choices.clip_norm,
-                         .shard = choices.shard};
+                         .shard = choices.shard,
+                         .mesh = choices.mesh};
   options.synchronization.policy = choices.synchronization;
   return policies::ConflictsOf(options);
 }
@@ -56,20 +58,23 @@ void ForEach(const std::function<void(const Choices&)>& visit) {
             for (const std::string& optimizer : kOptimizers)
               for (const double momentum : {0.0, 0.9})
                 for (const char* shard : {"none", "memory"})
-                  visit({batch,
-                         synchronization,
-                         aggregation,
-                         learning_rate,
-                         encoding,
-                         optimizer,
-                         momentum,
-                         {},
-                         shard});
+                  for (const char* mesh : {"none", "2d"})
+                    visit({batch,
+                           synchronization,
+                           aggregation,
+                           learning_rate,
+                           encoding,
+                           optimizer,
+                           momentum,
+                           {},
+                           shard,
+                           mesh});
 }
 
 std::string Shown(const Choices& c) {
   return c.batch + " " + c.synchronization + " " + c.aggregation + " " + c.learning_rate + " " +
-         c.encoding + " " + c.optimizer + " " + std::to_string(c.momentum) + " " + c.shard;
+         c.encoding + " " + c.optimizer + " " + std::to_string(c.momentum) + " " + c.shard +
+         " " + c.mesh;
 }
 
 // The rules in prose, for choices without auto: the slow twin of the table.
@@ -77,6 +82,8 @@ bool Possible(const Choices& c) {
   const bool by_step = c.synchronization == "every_step" && c.encoding != "one_bit";
   if (c.shard != "none" && !by_step) return false;
   const bool adascale = c.learning_rate == "adascale";
+  const bool summed_as_is = c.encoding == "dense" && c.aggregation == "average" && !adascale;
+  if (c.mesh != "none" && !(c.synchronization == "every_step" && summed_as_is)) return false;
   if (adascale && (c.aggregation == "adasum" || c.optimizer != "sgd")) return false;
   if (c.encoding != "dense" && c.aggregation == "adasum") return false;
   const bool exact = c.encoding == "dense" || c.encoding.ends_with("float16");

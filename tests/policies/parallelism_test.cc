@@ -75,6 +75,24 @@ TEST(ParallelismTest, BytesAreThoseOfTheTable) {
   EXPECT_EQ(MeshBytes(TwoD(4), sizes, 2, {}), 4 * (56 + 1 + 9 + 8 + 2 + 8));
 }
 
+// 12 N h^2 = 24 x 16, v h = 20, s h = 12.
+TEST(ParallelismTest, ParametersAreThoseOfLayersTablesAndPositions) {
+  TransformerSizes sizes{.layers = 2, .hidden = 4, .heads = 4, .vocabulary = 5, .sequence = 3};
+  EXPECT_EQ(Parameters(TwoD(4), sizes), (384 + 20) / 4);
+  sizes.positions = 3;
+  sizes.tied = false;
+  EXPECT_EQ(Parameters(kOne, sizes), 384 + 2 * 20 + 12);
+  EXPECT_EQ(Parameters(OneD(4), sizes), (384 + 2 * 20) / 4 + 12);
+  EXPECT_EQ(Parameters(TwoD(4), sizes), (384 + 2 * 20) / 4 + 12 / 2);
+  // Whatever else there is, it is there for both: twice, and two buffers of state, of what
+  // positions add.
+  TransformerSizes without = sizes;
+  without.positions = 0;
+  EXPECT_EQ(MeshBytes(OneD(4), sizes, 1, {}) - MeshBytes(OneD(4), without, 1, {}), 4 * 4 * 12);
+  const MeshPlace two{.per_node = 4, .replicas = 2, .one_node = true};
+  EXPECT_DOUBLE_EQ(SecondsOf(TwoD(4), sizes, 2, {}, two, {}).gradients, 4 * (424 / 4 + 6));
+}
+
 TEST(ParallelismTest, TheLargestBatchFitsAndOneMoreDoesNot) {
   const TransformerSizes sizes{
       .layers = 4, .hidden = 64, .heads = 8, .vocabulary = 256, .sequence = 32};
@@ -275,6 +293,47 @@ TEST(ChooseMeshPropertyTest, PlacesEachDeviceOnceWhereItFits) {
     placed_any += choice.replicas.empty() ? 0 : 1;
   }
   EXPECT_GT(placed_any, 500);
+}
+
+// Equal ones within nodes first, then equal ones of several nodes, then what is left.
+TEST(FormMeshesTest, EqualDevicesOfANodeComeTogetherFirst) {
+  std::vector<MeshDevice> devices = Devices(3, "a", 1, 8);
+  for (const MeshDevice& device : Devices(3, "b", 1, 8)) devices.push_back(device);
+  for (const MeshDevice& device : Devices(2, "c", 5, 8)) devices.push_back(device);
+  devices.push_back(Devices(1, "c", 2, 8).front());
+
+  const std::vector<std::vector<std::size_t>> meshes = FormMeshes(devices, 2);
+
+  const std::vector<std::vector<std::size_t>> expected = {{6, 7}, {0, 1}, {3, 4}, {2, 5}};
+  EXPECT_EQ(meshes, expected);  // 8, which is like no other, is left over
+  std::vector<std::vector<std::size_t>> threes = FormMeshes(devices, 3);
+  std::ranges::sort(threes);
+  EXPECT_EQ(threes, (std::vector<std::vector<std::size_t>>{{0, 1, 2}, {3, 4, 5}, {6, 7, 8}}));
+}
+
+TEST(FormMeshesTest, NoDeviceIsInTwo) {
+  Rng rng = Rng(11).Fork("meshes");
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<MeshDevice> devices;
+    const std::size_t nodes = 1 + rng.Below(4);
+    for (std::size_t node = 0; node < nodes; ++node) {
+      for (const MeshDevice& device :
+           Devices(rng.Below(5), std::to_string(node), 1 + static_cast<double>(rng.Below(2)), 8)) {
+        devices.push_back(device);
+      }
+    }
+    const std::size_t each = 1 + rng.Below(4);
+    std::vector<bool> placed(devices.size());
+    const auto meshes = FormMeshes(devices, each);
+    EXPECT_EQ(meshes.size(), devices.size() / each);
+    for (const std::vector<std::size_t>& mesh : meshes) {
+      EXPECT_EQ(mesh.size(), each);
+      for (const std::size_t device : mesh) {
+        EXPECT_FALSE(placed[device]);
+        placed[device] = true;
+      }
+    }
+  }
 }
 
 }  // namespace

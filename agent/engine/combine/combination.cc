@@ -15,6 +15,7 @@ Combination::Combination(collective::Transport& transport, cuda::Device& device,
       lanes_(options.lanes),
       loss_sum_(options.loss_sum),
       bring_(std::move(options.bring)),
+      whole_norm_(std::move(options.whole_norm)),
       average_(MakeAverage(
           transport, collective::MakeBuckets(segments, length_ + lanes_, options.bucket_bytes),
           length_, before_leave())),
@@ -45,6 +46,7 @@ void Combination::Begin(Aggregator& aggregator, std::span<float> buffer, TellLan
   TACTUS_CHECK(!open_ && buffer.size() == length_ + lanes_);
   open_ = true;
   followed_ = false;
+  lost_.reset();
   aggregator_ = &aggregator;
   buffer_ = buffer;
   own_lanes_ = std::move(lanes);
@@ -91,15 +93,28 @@ collective::Progress Combination::Follow(const cuda::RoundGate& gate) {
   TACTUS_CHECK(open_ && !followed_);
   const collective::Progress progress = aggregator_->WaitOnDevice();
   if (progress == collective::Progress::kFailed) return progress;
+  if (!FindWholeNorm()) return collective::Progress::kFailed;
   QueueResults(gate, transport_.lost());
   followed_ = true;
   return progress;
 }
 
+// False: the group was lost meanwhile.
+bool Combination::FindWholeNorm() {
+  if (!whole_norm_) return true;
+  const collective::Completion found = whole_norm_(buffer_.first(length_), whole_norm2_);
+  if (found.progress == collective::Progress::kFailed) lost_ = found;
+  return !lost_;
+}
+
 // The copies come right behind the gate, so that the host has its numbers while the device still
 // does what the gate let through.
 void Combination::QueueResults(const cuda::RoundGate& gate, const std::uint32_t* lost) {
-  device_.AddSquaredNorm(buffer_.first(length_), norm2());
+  if (whole_norm_) {
+    norm2()[0] = whole_norm2_;
+  } else {
+    device_.AddSquaredNorm(buffer_.first(length_), norm2());
+  }
   const std::span<float> tail = buffer_.last(lanes_);
   const GateLanes lanes = GateLanesOf(tail);
   device_.GateRound(
@@ -115,6 +130,7 @@ collective::Completion Combination::Wait() {
   if (!open_) return completion_;
   if (followed_) copied_->Wait();
   completion_ = aggregator_->Wait();
+  if (lost_) completion_ = *lost_;
   open_ = false;
   if (followed_) AskTheGate();
   return completion_;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,6 +28,12 @@ namespace tactus::engine {
 // some of it, or all, was there already; the rest is now, and the norm is still to be added.
 using BringStretch = std::function<bool(std::span<float> stretch, std::span<double> norm2)>;
 
+// The squared norm of a combined vector of which this member has a part, in the host's memory:
+// norm2 <- that of all parts, each element counted once. All members call it in the same place of
+// their collectives; it waits, and says how that ended.
+using WholeNorm =
+    std::function<collective::Completion(std::span<const float> vector, double& norm2)>;
+
 // What all members are told of their group's transport.
 struct CombinationOptions {
   std::size_t bucket_bytes = 1u << 20;  // of one all-reduce, >= 4
@@ -36,7 +43,8 @@ struct CombinationOptions {
   // One number in the device's memory, which outlives the combination: the sum of this member's
   // losses, which leaves with its vector.
   std::span<double> loss_sum{};
-  BringStretch bring{};  // of this member; may be empty
+  BringStretch bring{};    // of this member; may be empty
+  WholeNorm whole_norm{};  // empty: each member has all of the vector
 };
 
 // What a window of local steps left behind: one number each in the device's memory, which outlive
@@ -144,6 +152,7 @@ class Combination {
   static constexpr std::size_t kNumbers = kGate + cuda::kRoundGateLength;
 
   void BeforeLeave(std::span<float> stretch);
+  bool FindWholeNorm();
   void QueueResults(const cuda::RoundGate& gate, const std::uint32_t* lost);
   void AskTheGate();
   std::span<double> own_norm2() { return numbers_.span().subspan(kOwnNorm2, 1); }
@@ -156,6 +165,7 @@ class Combination {
   const std::size_t lanes_;
   const std::span<double> loss_sum_;
   const BringStretch bring_;
+  const WholeNorm whole_norm_;
   const std::unique_ptr<Aggregator> average_;
   const std::unique_ptr<Aggregator> adasum_;
 
@@ -167,6 +177,8 @@ class Combination {
   TellLanes own_lanes_;
   std::span<const double> common_loss_;  // of this member
   collective::Completion completion_;
+  double whole_norm2_ = 0;                      // where members have parts
+  std::optional<collective::Completion> lost_;  // with the parts' norms
 
   cuda::Sums numbers_;                   // squared norms, own losses, and the gate
   cuda::Array<double> numbers_on_host_;  // the same, and the lanes, once they were copied

@@ -30,8 +30,8 @@ at::Tensor Underway::Take() {
 }
 
 void Group::Abort(const std::string& reason) {
-  transport_->Abort(reason);
-  if (partner_ != nullptr) partner_->transport_->Abort(reason);
+  if (transport_ != nullptr) transport_->Abort(reason);
+  if (partner_ != nullptr && partner_->transport_ != nullptr) partner_->transport_->Abort(reason);
 }
 
 void Group::WaitFor(collective::Collective& collective) {

@@ -55,6 +55,8 @@ class Group {
   // The transport outlives this.
   explicit Group(collective::Transport& transport)
       : transport_(&transport), rank_(transport.rank()), size_(transport.size()) {}
+  // Of this member alone.
+  Group() = default;
 
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -89,9 +91,9 @@ class Group {
   void WaitFor(collective::Collective& collective);
 
  private:
-  collective::Transport* transport_;
-  int rank_;
-  int size_;
+  collective::Transport* transport_ = nullptr;
+  int rank_ = 0;
+  int size_ = 1;
   Group* partner_ = nullptr;
   Volume volume_ = {};
 };

@@ -43,6 +43,10 @@ std::span<float> Values(const at::Tensor& tensor) {
   return {tensor.data_ptr<float>(), static_cast<std::size_t>(tensor.numel())};
 }
 
+std::ptrdiff_t PlaceOf(const cuda::Segment& segment) {
+  return static_cast<std::ptrdiff_t>(segment.offset);
+}
+
 // The member's parts of the dense model's initial weights, under the same names.
 class PartBuilder {
  public:
@@ -100,13 +104,14 @@ at::Tensor OverBytes(std::span<const std::byte> bytes, std::int64_t count, std::
 
 class SplitBytesLm final : public PartitionedModel {
  public:
+  // groups: both null where the member has not joined any.
   SplitBytesLm(const ModelOptions& options, const BytesLmSizes& sizes, const Layout& layout,
-               std::pair<collective::Transport&, collective::Transport&> groups)
+               std::pair<collective::Transport*, collective::Transport*> groups)
       : options_(options),
         sizes_(sizes),
         layout_(layout),
-        row_(groups.first),
-        column_(groups.second) {
+        row_(groups.first != nullptr ? Group(*groups.first) : Group()),
+        column_(groups.second != nullptr ? Group(*groups.second) : Group()) {
     Group::Pair(row_, column_);
   }
 
@@ -114,13 +119,17 @@ class SplitBytesLm final : public PartitionedModel {
   absl::Status Build();
 
   const cuda::SegmentTable& segments() const override { return parameters_->segments(); }
+  const collective::MeshShape& shape() const override { return layout_.shape; }
   const std::vector<bool>& counts() const override { return counts_; }
 
   void Bind(std::span<float> parameters, std::span<double> loss_sum) noexcept override {
     parameters_->Bind(parameters);
     TACTUS_CHECK(loss_sum.size() == 1);
+    bound_ = parameters;
     loss_sum_ = loss_sum.data();
   }
+
+  absl::Status Check(const Examples& examples) const override;
 
   absl::Status TryOut(const Examples& examples) override;
   absl::Status ForwardBackward(const Examples& examples, const TakeGradient& take) override;
@@ -154,13 +163,14 @@ class SplitBytesLm final : public PartitionedModel {
   }
   absl::Status LoadSafetensors(const std::string& path) override;
 
-  void Rejoin(collective::Transport& row, collective::Transport& column) override {
-    TACTUS_CHECK(row.rank() == row_.rank() && row.size() == row_.size());
-    TACTUS_CHECK(column.rank() == column_.rank() && column.size() == column_.size());
-    row_ = Group(row);
-    column_ = Group(column);
-    Group::Pair(row_, column_);
-  }
+  absl::StatusOr<bool> Join(collective::Transport& row, collective::Transport& column) override;
+  absl::StatusOr<std::uint64_t> MostOf(std::uint64_t own) override;
+
+  const cuda::SegmentTable& dense_segments() const override { return dense_; }
+  absl::StatusOr<std::vector<float>> GatherFlat(std::span<const float> own) override;
+  std::vector<float> CutFlat(std::span<const float> dense) const override;
+  absl::Status SaveDense(std::span<const float> dense, const std::string& torchscript,
+                         const std::string& safetensors) const override;
 
   Volume TakeMoved() override {
     const Volume moved = row_.volume() + column_.volume();
@@ -170,6 +180,10 @@ class SplitBytesLm final : public PartitionedModel {
   }
 
  private:
+  void MakeTransformer();
+  bool writes() const { return layout_.place.row == 0 && layout_.place.column == 0; }
+  // Of all members of the mesh. Throws LostMesh.
+  std::int64_t Most(std::int64_t own);
   // Waits for what the others bring. Throws LostMesh.
   RowExamples Gather(const Examples& examples);
   // Of a number for each position of the row's samples, the sum of those of the member's own, over
@@ -190,13 +204,15 @@ class SplitBytesLm final : public PartitionedModel {
 
   const ModelOptions options_;
   const BytesLmSizes sizes_;
-  const Layout layout_;
+  Layout layout_;
   // What is saved is gathered by them, too.
   mutable Group row_;
   mutable Group column_;
   torch::jit::Module module_;
   std::map<std::string, Part> parts_;  // by name
   std::unique_ptr<FlatParameters> parameters_;
+  cuda::SegmentTable dense_;  // in the dense model's shapes
+  std::span<float> bound_;    // empty: not yet
   std::vector<bool> shared_;  // gradients of these are summed over the column
   std::vector<bool> counts_;
   std::unique_ptr<ByteTransformer> transformer_;
@@ -215,18 +231,52 @@ absl::Status SplitBytesLm::Build() {
       FlatParameters::Of(module_, "model.builtin");
   if (!parameters.ok()) return parameters.status();
   parameters_ = *std::move(parameters);
-  for (const cuda::Segment& segment : parameters_->segments()) {
+  dense_ = parameters_->segments();
+  shared_.clear();
+  counts_.clear();
+  for (cuda::Segment& segment : dense_) {
     const Part& part = parts_.at(segment.name);
-    shared_.push_back(part.shared_by_column && column_.size() > 1);
-    counts_.push_back((part.is_cut() || row_.rank() == 0) &&
-                      (!part.shared_by_column || column_.rank() == 0));
+    shared_.push_back(part.shared_by_column && layout_.shape.rows > 1);
+    counts_.push_back((part.is_cut() || layout_.place.column == 0) &&
+                      (!part.shared_by_column || layout_.place.row == 0));
+    segment.shape = part.dense;
+    segment.length = 1;
+    for (const std::int64_t size : part.dense) segment.length *= static_cast<std::size_t>(size);
   }
+  cuda::AssignOffsets(dense_);
+  MakeTransformer();
+  return absl::OkStatus();
+}
+
+void SplitBytesLm::MakeTransformer() {
   std::unique_ptr<Split> split = layout_.kind == MeshKind::k2d
                                      ? MakeGridSplit({.row = row_, .column = column_})
                                      : MakeLineSplit(row_);
   transformer_ =
       std::make_unique<ByteTransformer>(sizes_, options_.recompute, std::move(split), module_);
-  return absl::OkStatus();
+}
+
+// The transformer has its place from the groups, and weights are drawn for the place.
+absl::StatusOr<bool> SplitBytesLm::Join(collective::Transport& row, collective::Transport& column) {
+  TACTUS_CHECK(row.size() == layout_.shape.columns && column.size() == layout_.shape.rows);
+  const collective::Place place{.row = column.rank(), .column = row.rank()};
+  row_ = Group(row);
+  column_ = Group(column);
+  Group::Pair(row_, column_);
+  const bool moves = place != layout_.place;
+  if (!moves) return false;
+  layout_.place = place;
+  if (absl::Status built = Build(); !built.ok()) return built;
+  if (!bound_.empty()) parameters_->Bind(bound_);
+  return true;
+}
+
+absl::StatusOr<std::uint64_t> SplitBytesLm::MostOf(std::uint64_t own) {
+  try {
+    return static_cast<std::uint64_t>(Most(static_cast<std::int64_t>(own)));
+  } catch (const std::exception& error) {
+    return EndMesh(error);
+  }
 }
 
 absl::Status SplitBytesLm::EndMesh(const std::exception& error) const {
@@ -237,14 +287,19 @@ absl::Status SplitBytesLm::EndMesh(const std::exception& error) const {
   return TorchError("model", error);
 }
 
+std::int64_t SplitBytesLm::Most(std::int64_t own) {
+  const at::Tensor of_row =
+      row_.AllGather(at::full({1}, own, at::TensorOptions().dtype(at::kFloat)));
+  const at::Tensor of_mesh = column_.AllGather(of_row.max().view({1}));
+  return static_cast<std::int64_t>(of_mesh.max().item<float>());
+}
+
 RowExamples SplitBytesLm::Gather(const Examples& examples) {
   TACTUS_CHECK(examples.target_spec.shape.size() == 1);
   const std::int64_t positions = examples.target_spec.shape.front();
   const auto count = static_cast<std::int64_t>(examples.count);
   const at::TensorOptions floats = at::TensorOptions().dtype(at::kFloat);
-  const at::Tensor of_row = row_.AllGather(at::full({1}, count, floats));
-  const at::Tensor of_mesh = column_.AllGather(of_row.max().view({1}));
-  const auto each = static_cast<std::int64_t>(of_mesh.max().item<float>());
+  const std::int64_t each = Most(count);
   if (each == 0) return {at::empty({0, positions}, at::kLong), at::empty({0}, at::kLong)};
   // Bytes and -1 as float32, which is what groups carry.
   const at::Tensor own = at::zeros({2, each, positions}, floats);
@@ -305,20 +360,23 @@ void SplitBytesLm::SumOverColumn(const std::vector<SegmentGradient>& shared) {
   }
 }
 
-absl::Status SplitBytesLm::TryOut(const Examples& examples) {
-  TACTUS_CHECK(parameters_->bound());
+absl::Status SplitBytesLm::Check(const Examples& examples) const {
   const bool fits = examples.input_specs.size() == 1 &&
                     examples.input_specs[0].type == data::ElementType::kInt64 &&
                     examples.input_specs[0].shape.size() == 1 &&
                     examples.target_spec.type == data::ElementType::kInt64 &&
                     examples.target_spec.shape == examples.input_specs[0].shape &&
                     examples.target_spec.shape[0] <= sizes_.context;
-  if (!fits) {
-    return data::AtField("data", absl::InvalidArgumentError(
-                                     "bytes-lm takes int64 tokens [n, t] and as many targets, t "
-                                     "up to " +
-                                     std::to_string(sizes_.context)));
-  }
+  if (fits) return absl::OkStatus();
+  return data::AtField(
+      "data", absl::InvalidArgumentError("bytes-lm takes int64 tokens [n, t] and as many targets, "
+                                         "t up to " +
+                                         std::to_string(sizes_.context)));
+}
+
+absl::Status SplitBytesLm::TryOut(const Examples& examples) {
+  TACTUS_CHECK(parameters_->bound());
+  if (absl::Status fits = Check(examples); !fits.ok()) return fits;
   try {
     double loss_sum = 0;
     Pass(
@@ -374,10 +432,9 @@ absl::Status SplitBytesLm::WithDense(
     const std::function<absl::Status(const torch::jit::Module&)>& write) const {
   const at::NoGradGuard no_grad;
   try {
-    const bool writes = layout_.place.row == 0 && layout_.place.column == 0;
     absl::StatusOr<torch::jit::Module> dense = absl::UnknownError("another member's");
     std::map<std::string, at::Tensor> tensors;
-    if (writes) dense = BuildModule(BytesLm(sizes_), options_.seed);
+    if (writes()) dense = BuildModule(BytesLm(sizes_), options_.seed);
     if (dense.ok()) {
       for (const auto& parameter : dense->named_parameters()) {
         tensors[parameter.name] = parameter.value;
@@ -388,10 +445,62 @@ absl::Status SplitBytesLm::WithDense(
       const at::Tensor whole = GatherDense(parameter.name, parameter.value.detach());
       if (dense.ok()) tensors.at(parameter.name).copy_(whole);
     }
-    if (!writes) return absl::OkStatus();
+    if (!writes()) return absl::OkStatus();
     return dense.ok() ? write(*dense) : dense.status();
   } catch (const std::exception& error) {
     return EndMesh(error);
+  }
+}
+
+// Tensor by tensor, so that the others need memory for the largest of them alone.
+absl::StatusOr<std::vector<float>> SplitBytesLm::GatherFlat(std::span<const float> own) {
+  TACTUS_CHECK(own.size() == cuda::FlatLength(segments()));
+  const at::NoGradGuard no_grad;
+  try {
+    std::vector<float> flat(writes() ? cuda::FlatLength(dense_) : 0);
+    for (std::size_t i = 0; i < dense_.size(); ++i) {
+      const cuda::Segment& segment = segments()[i];
+      const at::Tensor part = torch::from_blob(const_cast<float*>(own.data()) + segment.offset,
+                                               segment.shape, at::TensorOptions(at::kFloat));
+      const at::Tensor whole = GatherDense(segment.name, part);
+      if (!flat.empty()) std::ranges::copy(Values(whole), flat.begin() + PlaceOf(dense_[i]));
+    }
+    return flat;
+  } catch (const std::exception& error) {
+    return EndMesh(error);
+  }
+}
+
+std::vector<float> SplitBytesLm::CutFlat(std::span<const float> dense) const {
+  TACTUS_CHECK(dense.size() == cuda::FlatLength(dense_));
+  std::vector<float> flat(cuda::FlatLength(segments()));
+  for (std::size_t i = 0; i < dense_.size(); ++i) {
+    const cuda::Segment& segment = segments()[i];
+    CopyPart(parts_.at(segment.name), dense.subspan(dense_[i].offset, dense_[i].length),
+             std::span(flat).subspan(segment.offset, segment.length));
+  }
+  return flat;
+}
+
+absl::Status SplitBytesLm::SaveDense(std::span<const float> dense, const std::string& torchscript,
+                                     const std::string& safetensors) const {
+  TACTUS_CHECK(dense.size() == cuda::FlatLength(dense_));
+  const at::NoGradGuard no_grad;
+  try {
+    absl::StatusOr<torch::jit::Module> module = BuildModule(BytesLm(sizes_), options_.seed);
+    if (!module.ok()) return module.status();
+    std::map<std::string, at::Tensor> tensors;
+    for (const auto& parameter : module->named_parameters()) {
+      tensors[parameter.name] = parameter.value;
+    }
+    for (const cuda::Segment& segment : dense_) {
+      std::ranges::copy(dense.subspan(segment.offset, segment.length),
+                        Values(tensors.at(segment.name)).begin());
+    }
+    if (absl::Status saved = SaveModule(*module, torchscript); !saved.ok()) return saved;
+    return SaveTensors(*module, safetensors);
+  } catch (const std::exception& error) {
+    return TorchError("model", error);
   }
 }
 
@@ -434,29 +543,41 @@ absl::Status CheckLimits(const ModelOptions& options) {
   return status;
 }
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<PartitionedModel>> PartitionedModel::Open(
-    const ModelOptions& options, collective::Transport& row, collective::Transport& column) {
+// place: where the groups say, or row 0 and column 0 without them.
+absl::StatusOr<std::unique_ptr<PartitionedModel>> Make(
+    const ModelOptions& options,
+    const std::pair<collective::Transport*, collective::Transport*>& groups) {
   const absl::Status limits = CheckLimits(options);
   if (!limits.ok()) return limits;
   const absl::StatusOr<collective::MeshShape> shape = MeshShapeOf(options);
   if (!shape.ok()) return shape.status();
   const absl::StatusOr<BytesLmSizes> sizes = ReadBytesLmSizes(options);
   if (!sizes.ok()) return sizes.status();
-  TACTUS_CHECK(row.size() == shape->columns && column.size() == shape->rows);
   TACTUS_CHECK(options.threads >= 1);
   SetComputeThreads(options.threads);
   torch::jit::setGraphExecutorOptimize(false);  // as Model::Open
-  const Layout layout{.kind = options.mesh.kind,
-                      .shape = *shape,
-                      .place = {.row = column.rank(), .column = row.rank()}};
-  auto model = std::make_unique<SplitBytesLm>(
-      options, *sizes, layout,
-      std::pair<collective::Transport&, collective::Transport&>(row, column));
+  Layout layout{.kind = options.mesh.kind, .shape = *shape};
+  const auto [row, column] = groups;
+  if (row != nullptr) {
+    TACTUS_CHECK(row->size() == shape->columns && column->size() == shape->rows);
+    layout.place = {.row = column->rank(), .column = row->rank()};
+  }
+  auto model = std::make_unique<SplitBytesLm>(options, *sizes, layout, groups);
   const absl::Status built = model->Build();
   if (!built.ok()) return built;
   return model;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PartitionedModel>> PartitionedModel::Open(
+    const ModelOptions& options, collective::Transport& row, collective::Transport& column) {
+  return Make(options, {&row, &column});
+}
+
+absl::StatusOr<std::unique_ptr<PartitionedModel>> PartitionedModel::OpenApart(
+    const ModelOptions& options) {
+  return Make(options, {nullptr, nullptr});
 }
 
 }  // namespace tactus::model

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -32,11 +34,11 @@ namespace tactus::model {
 //
 // Additional errors: Unavailable, "model.options.mesh: ...", the mesh is over, and so is the pass.
 // So it is for the others where a member has any other error in a pass, memory that ran out too.
-// Rejoin makes it whole again.
+// Join makes it whole again.
 class PartitionedModel : public Model {
  public:
   // Whose parts of the model these are; row and column are the groups of that place and outlive the
-  // model, or what follows by Rejoin. Weights are those that the dense model has by the same seed.
+  // model, or the next Join. Weights are those that the dense model has by the same seed.
   // With the mesh kNone, the whole model in one part.
   // Errors: Model::Open's and MeshShapeOf's (partition.h); InvalidArgument at "model.precision",
   // "model.loss", "model.output" or "workers.device" where a mesh has float32, cross_entropy and
@@ -45,11 +47,40 @@ class PartitionedModel : public Model {
                                                                 collective::Transport& row,
                                                                 collective::Transport& column);
 
+  // The same before it is known where the member will be: the parts of row 0 and column 0, of which
+  // segments() are what they are anywhere. Nothing but Bind, Join and what needs no other member
+  // before it has joined; with one device it has.
+  static absl::StatusOr<std::unique_ptr<PartitionedModel>> OpenApart(const ModelOptions& options);
+
+  virtual const collective::MeshShape& shape() const = 0;
+
   // [segments().size()] Whether this member is the one that counts a segment, of those who have it.
   virtual const std::vector<bool>& counts() const = 0;
 
-  // Goes on in other groups of the same place. Requires: no pass is under way.
-  virtual void Rejoin(collective::Transport& row, collective::Transport& column) = 0;
+  // Why no pass can be made of such examples; nothing travels for it. Errors: InvalidArgument at
+  // "data".
+  virtual absl::Status Check(const Examples& examples) const = 0;
+
+  // Goes on in other groups, which outlive it or the next Join. True: they are of another place,
+  // and the parameters that it is bound to are the initial ones of that. Requires: no pass is under
+  // way. Errors: ResourceExhausted.
+  virtual absl::StatusOr<bool> Join(collective::Transport& row, collective::Transport& column) = 0;
+
+  // The most that any member of the replica has; by all of them.
+  virtual absl::StatusOr<std::uint64_t> MostOf(std::uint64_t own) = 0;
+
+  // ---- Buffers of the parameters' length, such as an optimizer's, in the dense model's layout.
+
+  // The dense model's segments(), which have the same names in the same order.
+  virtual const cuda::SegmentTable& dense_segments() const = 0;
+  // By all members of the replica: those at row 0 and column 0 have [FlatLength(dense_segments())]
+  // then, all others nothing.
+  virtual absl::StatusOr<std::vector<float>> GatherFlat(std::span<const float> own) = 0;
+  // The opposite, of one member alone: its part, [FlatLength(segments())].
+  virtual std::vector<float> CutFlat(std::span<const float> dense) const = 0;
+  // Writes dense parameters as SaveTorchScript and SaveSafetensors do. One member alone.
+  virtual absl::Status SaveDense(std::span<const float> dense, const std::string& torchscript,
+                                 const std::string& safetensors) const = 0;
 
   // By this member since the last call, in its row and its column.
   virtual Volume TakeMoved() = 0;

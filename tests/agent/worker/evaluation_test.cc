@@ -15,6 +15,30 @@
 namespace tactus::worker {
 namespace {
 
+// A mesh of two, of which nothing but that it is there is asked.
+class TwoParts final : public ModelParts {
+ public:
+  const collective::MeshShape& shape() const override { return shape_; }
+  absl::StatusOr<bool> Join(collective::Transport&, collective::Transport&) override {
+    return false;
+  }
+  const cuda::SegmentTable& dense_segments() const override { return segments_; }
+  const std::vector<bool>& counts() const override { return counts_; }
+  absl::StatusOr<std::vector<float>> Gather(std::span<const float>) override {
+    return std::vector<float>();
+  }
+  std::vector<float> Cut(std::span<const float>) const override { return {}; }
+  absl::StatusOr<std::vector<std::string>> WriteDense(std::span<const float>,
+                                                      const std::string&) override {
+    return std::vector<std::string>();
+  }
+
+ private:
+  const collective::MeshShape shape_{.rows = 1, .columns = 2};
+  const cuda::SegmentTable segments_;
+  const std::vector<bool> counts_;
+};
+
 // Of validation samples alone, of which the ith has the loss i and is right when i is even.
 class CountingTrainee final : public Trainee {
  public:
@@ -35,6 +59,7 @@ class CountingTrainee final : public Trainee {
   Duration waited_for_data() const override { return {}; }
   absl::StatusOr<model::EvaluationSums> Evaluate(std::span<const std::uint64_t> indices) override {
     largest_ = std::max<std::uint64_t>(largest_, indices.size());
+    ++passes_;
     if (indices.size() > fits_) return absl::ResourceExhaustedError("out of memory");
     model::EvaluationSums sums{.has_accuracy = true, .samples = indices.size()};
     for (const std::uint64_t index : indices) {
@@ -43,6 +68,7 @@ class CountingTrainee final : public Trainee {
     }
     return sums;
   }
+  ModelParts* parts() override { return in_parts_ ? &parts_ : nullptr; }
   void EndEvaluation() override {}
   std::uint32_t evaluation_batch() const override { return batch_; }
   std::vector<float> ReadBuffers() const override { return buffers_; }
@@ -59,8 +85,11 @@ class CountingTrainee final : public Trainee {
   std::vector<float> buffers_;
   std::uint64_t fits_ = 1000;  // samples of a pass
   std::uint64_t largest_ = 0;  // that was tried
+  std::uint64_t passes_ = 0;   // that were made
+  bool in_parts_ = false;
 
  private:
+  TwoParts parts_;
   const cuda::SegmentTable segments_;
   const std::uint64_t samples_;
   const std::uint32_t batch_;
@@ -130,6 +159,19 @@ TEST(EvaluationTest, OfSharesThatAreNoneTheSamplesAreSharedEvenly) {
       EXPECT_EQ(trainee.largest_, 5u);
     });
   }
+}
+
+// Who has no samples left would be waited for by those who have some.
+TEST(EvaluationTest, MembersOfAMeshEvaluateEquallyOften) {
+  const std::vector<std::uint32_t> shares = {6, 2, 0, 1};
+  OnGroup(4, [&](collective::Transport& transport) {
+    CountingTrainee trainee(9, 2);
+    trainee.in_parts_ = true;
+    const auto evaluated = Evaluate(trainee, transport, {.shares = shares});
+    ASSERT_TRUE(evaluated.ok());
+    EXPECT_DOUBLE_EQ(evaluated->loss, 4.0);
+    EXPECT_EQ(trainee.passes_, 3u);
+  });
 }
 
 TEST(EvaluationTest, OnlyTheFirstSamplesCountWhenThereAreTooMany) {

@@ -23,7 +23,9 @@
 #include <string>
 #include <vector>
 
+#include "agent/collective/mesh_groups.h"
 #include "agent/model/builtins.h"
+#include "agent/model/parallel/partition.h"
 #include "agent/model/torch_module.h"
 #include "tests/agent/collective/groups.h"
 #include "tests/agent/model/parallel/mesh_support.h"
@@ -418,6 +420,76 @@ TEST(PartitionedModelTest, WhatAMeshCannotDoIsRefusedAtItsField) {
   EXPECT_THAT(refused([](ModelOptions& o) { o.loss = "mse"; }), HasSubstr("model.loss: "));
   EXPECT_THAT(refused([](ModelOptions& o) { o.device = "cuda:0"; }), HasSubstr("workers.device: "));
   EXPECT_THAT(refused([](ModelOptions& o) { o.heads = 5; }), HasSubstr("model.options.width: "));
+}
+
+// As a worker does, that learns of its place when its group forms.
+TEST(PartitionedModelTest, WhoJoinsLaterHasTheWeightsOfItsPlace) {
+  for (const Layout& layout : {Layout{"2x2", MeshKind::k2d, 4}, Layout{"line2", MeshKind::k1d, 2}}) {
+    const ModelOptions options = OptionsOf(layout);
+    const ExampleSet examples = Tokens(kSamples, 8);
+    std::vector<collective::MeshGroups> groups = collective::MakeInProcessMeshes(
+        static_cast<int>(layout.devices), *MeshShapeOf(options),
+        [] { return collective::kTestNow; });
+    std::vector<std::vector<float>> late(layout.devices);
+    std::vector<double> losses(layout.devices);
+    collective::OnEveryRank(static_cast<int>(layout.devices), [&](int rank) {
+      const auto index = static_cast<std::size_t>(rank);
+      const std::unique_ptr<PartitionedModel> model = *PartitionedModel::OpenApart(options);
+      const AlignedFloats parameters(cuda::FlatLength(model->segments()));
+      double loss = 0;
+      model->Bind(parameters.span(), {&loss, 1});
+      const absl::StatusOr<bool> moved = model->Join(*groups[index].row, *groups[index].column);
+      ASSERT_TRUE(moved.ok()) << moved.status();
+      EXPECT_EQ(*moved, rank != 0);
+      EXPECT_EQ(*model->MostOf(index), layout.devices - 1);
+      const Examples own = ShareOf(examples, 0, kSamples, rank, layout.devices);
+      ASSERT_TRUE(model->ForwardBackward(own, [](const SegmentGradient&) {}).ok());
+      losses[index] = loss;
+      late[index].assign(parameters.span().begin(), parameters.span().end());
+    });
+    OnParts(options, [&](int rank, BoundPart& part) {
+      const auto index = static_cast<std::size_t>(rank);
+      const std::span<float> own_weights = part.parameters.span();
+      EXPECT_TRUE(collective::SameBits(late[index], {own_weights.begin(), own_weights.end()}))
+          << layout.name;
+      const Examples own = ShareOf(examples, 0, kSamples, rank, layout.devices);
+      EXPECT_EQ(losses[index], part.Step(own)) << layout.name;
+    });
+  }
+}
+
+TEST(PartitionedModelTest, FlatBuffersComeIntoTheDenseLayoutAndBack) {
+  const ScratchFolder folder;
+  BoundModel dense(DenseLm());
+  const cuda::SegmentTable& whole = dense.model->segments();
+  std::vector<float> buffer(cuda::FlatLength(whole));
+  for (const cuda::Segment& segment : whole) {
+    for (std::size_t i = 0; i < segment.length; ++i) {
+      buffer[segment.offset + i] = static_cast<float>(segment.offset + i);
+    }
+  }
+  for (const Layout& layout : Layouts()) {
+    OnParts(OptionsOf(layout), [&](int rank, BoundPart& part) {
+      const cuda::SegmentTable& segments = part.model->dense_segments();
+      ASSERT_EQ(segments.size(), whole.size());
+      for (std::size_t i = 0; i < whole.size(); ++i) {
+        EXPECT_EQ(segments[i].name, whole[i].name);
+        EXPECT_EQ(segments[i].shape, whole[i].shape);
+        EXPECT_EQ(segments[i].offset, whole[i].offset);
+      }
+      const std::vector<float> own = part.model->CutFlat(buffer);
+      EXPECT_EQ(own.size(), cuda::FlatLength(part.model->segments()));
+      const absl::StatusOr<std::vector<float>> again = part.model->GatherFlat(own);
+      ASSERT_TRUE(again.ok()) << again.status();
+      EXPECT_EQ(again->empty(), rank != 0);
+      if (rank != 0) return;
+      EXPECT_TRUE(collective::SameBits(*again, buffer)) << layout.name;
+      EXPECT_TRUE(
+          part.model->SaveDense(*again, folder.Path("model.pt"), folder.Path("weights")).ok());
+    });
+    ASSERT_TRUE(dense.model->LoadSafetensors(folder.Path("weights")).ok());
+    EXPECT_TRUE(collective::SameBits(dense.Weights(), buffer)) << layout.name;
+  }
 }
 
 }  // namespace

@@ -1,0 +1,118 @@
+#include "agent/worker/mesh_member.h"
+
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "agent/collective/replicas.h"
+#include "agent/worker/clock.h"
+#include "agent/worker/parameter_hash.h"
+#include "base/check.h"
+#include "cuda/ops/vector.h"
+
+namespace tactus::worker {
+namespace {
+
+collective::Completion Lost(const absl::Status& status) {
+  return {.progress = collective::Progress::kFailed,
+          .finished = Now(),
+          .at = Now(),
+          .reason = std::string(status.message())};
+}
+
+}  // namespace
+
+std::string MeshMember::ReasonAgainst(std::uint32_t members) const {
+  const auto devices = static_cast<std::uint32_t>(parts_.shape().devices());
+  if (members % devices == 0) return "";
+  return "found a group of " + std::to_string(members) + ", allowed is a multiple of " +
+         std::to_string(devices) + ", the devices of a replica";
+}
+
+collective::ConnectedTransport MeshMember::Connect(const collective::TcpMeeting& meeting,
+                                                   std::span<const float> vector) {
+  mesh_ = collective::ConnectTcpMesh(meeting, 1, parts_.shape());
+  if (mesh_.world.empty()) return {.reason = mesh_.reason, .own = mesh_.own};
+  return {.transport = std::make_unique<collective::ReplicaTransport>(
+              *mesh_.world.front(), mesh_.groups, parts_.shape(), vector)};
+}
+
+absl::StatusOr<bool> MeshMember::Join() {
+  absl::StatusOr<bool> moved = parts_.Join(*mesh_.groups.row, *mesh_.groups.column);
+  if (!moved.ok()) return moved;
+  if (joined_ && *moved) {
+    return absl::FailedPreconditionError(
+        "the group has this worker at another place of its mesh than before; what it holds is of "
+        "that one");
+  }
+  joined_ = true;
+  return moved;
+}
+
+engine::HashedParameters MeshMember::HashOfReplica(const engine::HashedParameters& own) {
+  if (mesh_.world.empty()) return own;
+  collective::Transport& world = *mesh_.world.front();
+  std::vector<engine::HashedParameters> hashes;
+  const collective::Completion completion = engine::Exchange(world, own, hashes);
+  if (completion.progress == collective::Progress::kFailed) return own;
+  const auto devices = static_cast<std::size_t>(parts_.shape().devices());
+  const std::size_t first = static_cast<std::size_t>(PlaceOf(world).replica) * devices;
+  return HashOfAll(std::span(hashes).subspan(first, devices));
+}
+
+// In float32, as sums travel, with what rounding leaves of each beside it.
+collective::Completion MeshMember::NormOfReplica(const cuda::SegmentTable& segments,
+                                                 std::span<const float> vector, double& norm2) {
+  double own = 0;
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    if (!parts_.counts()[i]) continue;
+    own += cuda::host::SquaredNorm(vector.subspan(segments[i].offset, segments[i].length));
+  }
+  const auto rounded = static_cast<float>(own);
+  const double rest = own - static_cast<double>(rounded);
+  std::array<float, 2> sums = {rounded, std::isfinite(rest) ? static_cast<float>(rest) : 0};
+  collective::Completion completion;
+  for (collective::Transport* const group : {mesh_.groups.row.get(), mesh_.groups.column.get()}) {
+    completion = group->StartAllReduceSum(sums)->Wait();
+    if (completion.progress == collective::Progress::kFailed) return completion;
+  }
+  norm2 = static_cast<double>(sums[0]) + static_cast<double>(sums[1]);
+  return completion;
+}
+
+// A barrier behind it: no other replica goes on before the first one's members have succeeded, so
+// that all find alike whether there is a copy.
+collective::Completion MeshMember::Gather(std::span<const float> parameters,
+                                          const std::vector<std::span<float>>& optimizer) {
+  TACTUS_CHECK(!mesh_.world.empty());
+  collective::Transport& world = *mesh_.world.front();
+  if (PlaceOf(world).replica == 0) {
+    DenseCopy copy;
+    absl::StatusOr<std::vector<float>> whole = parts_.Gather(parameters);
+    if (!whole.ok()) return Lost(whole.status());
+    copy.parameters = *std::move(whole);
+    for (const std::span<const float> buffer : optimizer) {
+      whole = parts_.Gather(buffer);
+      if (!whole.ok()) return Lost(whole.status());
+      copy.optimizer.push_back(*std::move(whole));
+    }
+    if (world.rank() == 0) dense_ = std::move(copy);
+  }
+  return world.StartBarrier()->Wait();
+}
+
+void MeshMember::MakeWhole(Checkpoint& checkpoint) const {
+  checkpoint.parameters = dense_.parameters;
+  checkpoint.state.optimizer = dense_.optimizer;
+}
+
+void MeshMember::Cut(Checkpoint& checkpoint) const {
+  checkpoint.parameters = parts_.Cut(checkpoint.parameters);
+  for (std::vector<float>& buffer : checkpoint.state.optimizer) buffer = parts_.Cut(buffer);
+  // Of jobs that were none of a mesh: local steps and 1-bit messages, which no mesh has.
+  checkpoint.state.block_momentum.clear();
+  checkpoint.state.fresh_moment.clear();
+  checkpoint.best.reset();
+}
+
+}  // namespace tactus::worker

@@ -1,0 +1,80 @@
+// A worker's place in a mesh: the groups that it has there, and the way of what it has a part of
+// into the dense model's files.
+
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "agent/collective/mesh_groups.h"
+#include "agent/collective/tcp_transport.h"
+#include "agent/collective/transport.h"
+#include "agent/engine/comparison.h"
+#include "agent/worker/checkpoint_file.h"
+#include "agent/worker/model_parts.h"
+
+namespace tactus::worker {
+
+// What was gathered at an edge, in the dense model's layout; of rank 0.
+struct DenseCopy {
+  std::vector<float> parameters{};
+  std::vector<std::vector<float>> optimizer{};  // buffers as Optimizer::State has them
+};
+
+// Of one group after another, in which the worker keeps its place. One thread.
+class MeshMember {
+ public:
+  // Outlives this.
+  explicit MeshMember(ModelParts& parts) : parts_(parts) {}
+
+  // Why there is no group of so many members; empty: there may be one.
+  std::string ReasonAgainst(std::uint32_t members) const;
+
+  // Meets the others: the transport of all, by which `vector`, this member's memory of parts, is
+  // summed between equal places. Valid until Leave.
+  collective::ConnectedTransport Connect(const collective::TcpMeeting& meeting,
+                                         std::span<const float> vector);
+  // The model goes on in the groups that were connected. True: at another place than before, where
+  // the parameters are the initial ones. Errors: ModelParts::Join's; FailedPrecondition, a member
+  // that has trained is at another place now.
+  absl::StatusOr<bool> Join();
+  // The group is left; its transport is gone already.
+  void Leave() { mesh_ = {}; }
+
+  // Of all that the replica's members hold, the same for all of them; by all members of the group.
+  // Of a group that is lost: this member's.
+  engine::HashedParameters HashOfReplica(const engine::HashedParameters& own);
+
+  // The squared norm of all of the replica's parts of a vector, of which this member has one, laid
+  // out by `segments`; by all members of the replica, which get the same bits.
+  collective::Completion NormOfReplica(const cuda::SegmentTable& segments,
+                                       std::span<const float> vector, double& norm2);
+
+  // Brings what this member has of the first replica's parameters and optimizer to rank 0, by all
+  // members of the group, which have done the same round last. Fails where the group is lost.
+  collective::Completion Gather(std::span<const float> parameters,
+                                const std::vector<std::span<float>>& optimizer);
+  // Of the last Gather. Requires: rank 0, and there was one.
+  const DenseCopy& dense() const { return dense_; }
+  // What a checkpoint is of, in the dense layout, in the place of this member's parts.
+  void MakeWhole(Checkpoint& checkpoint) const;
+  // The opposite, of a checkpoint that was read.
+  void Cut(Checkpoint& checkpoint) const;
+
+  ModelParts& parts() const { return parts_; }
+
+ private:
+  collective::Place PlaceOf(const collective::Transport& group) const {
+    return collective::PlaceOf(group.rank(), parts_.shape());
+  }
+
+  ModelParts& parts_;
+  collective::ConnectedMesh mesh_;
+  bool joined_ = false;
+  DenseCopy dense_;
+};
+
+}  // namespace tactus::worker

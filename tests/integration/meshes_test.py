@@ -1,0 +1,207 @@
+"""Jobs whose model is split over the devices of a mesh (model.options.mesh): they train as dense ones do, lose members,
+keep checkpoints that every layout reads, and say what is wrong with a mesh that cannot be."""
+import json
+import math
+import os
+import signal
+import struct
+import unittest
+
+from cluster import tiny_spec, wait_until
+from two_nodes import WORKERS, TwoNodes
+
+BATCH = 16  # of all workers together, so that every layout takes the same steps
+ROUNDS = 20
+# Split and dense passes are the same sums in other orders. Of a step each is some 100 roundings from exact, momentum
+# repeats a difference ten times.
+BOUND = 2 * 10 * ROUNDS * 100 * 2.0**-24
+
+
+def tensors(path):
+    """name: list of numbers, of a safetensors file of float32."""
+    raw = path.read_bytes()
+    length = struct.unpack("<Q", raw[:8])[0]
+    header = json.loads(raw[8:8 + length])
+    header.pop("__metadata__", None)
+    found = {}
+    for name, tensor in header.items():
+        begin, end = (8 + length + offset for offset in tensor["data_offsets"])
+        found[name] = struct.unpack(f"<{(end - begin) // 4}f", raw[begin:end])
+    return found
+
+
+def norm(values):
+    return math.sqrt(math.fsum(value * value for value in values))
+
+
+class MeshesTest(TwoNodes):
+    def spec(self, kind="none", devices=1, replicas=1, recompute=False, **more):
+        workers = devices * replicas
+        spec = {**tiny_spec(self.corpus, rounds=ROUNDS), **more}
+        spec["model"] = {"builtin": "bytes-lm", "options": {"width": 16, "heads": 4, "layers": 2, "context": 16}}
+        if kind != "none":
+            spec["model"]["options"]["mesh"] = {"kind": kind, "devices": devices}
+        if recompute:
+            spec["model"]["options"]["recompute"] = True
+        spec["workers"] = {"min": workers, "max": workers, **more.get("workers", {})}
+        spec["adapt"] = {"policy": "none", "batch": {"per_worker": BATCH // workers}}
+        return spec
+
+    def done(self, job, seconds=240):
+        done = self.cluster.wait(job, ["SUCCEEDED", "FAILED"], seconds)
+        self.assertEqual(done["state"], "JOB_STATE_SUCCEEDED", done.get("state_reason"))
+        return done
+
+    def result(self, job):
+        folder = self.folder.path / f"of-{job}"
+        self.cluster.tactus("download", job, "--to", folder)
+        return tensors(next(folder.rglob("model.safetensors")))
+
+    def run_job(self, *words, **spec):
+        """Of a job that runs to its end: the job and its parameters."""
+        job = self.cluster.submit(self.spec(*words, **spec))
+        done = self.done(job)
+        return done, self.result(job)
+
+    def check_equal(self, found, expected, bound=BOUND):
+        self.assertEqual(set(found), set(expected))
+        length = norm(value for values in expected.values() for value in values)
+        apart = norm(a - b for name in expected for a, b in zip(found[name], expected[name], strict=True))
+        self.assertGreater(length, 0)
+        self.assertLess(apart / length, bound)
+
+    def test_every_layout_trains_as_the_dense_model(self):
+        dense, expected = self.run_job()
+        loss = float(dense["result"]["train_loss"])
+        self.assertLess(loss, 5.5, "it has learned something")
+        for layout in (("none", 1, 1, True), ("1d", 1), ("1d", 2), ("2d", 4), ("2d", 4, 1, True), ("1d", 2, 2)):
+            with self.subTest(layout=layout):
+                done, found = self.run_job(*layout)
+                self.check_equal(found, expected)
+                self.assertAlmostEqual(float(done["result"]["train_loss"]), loss, delta=1e-4)
+                self.assertAlmostEqual(float(done["result"]["validation"]["loss"]),
+                                       float(dense["result"]["validation"]["loss"]), delta=1e-4)
+                self.assertEqual(done["result"]["samples"], dense["result"]["samples"], "each counts once")
+                self.assertEqual(done["result"]["validation"]["samples"], dense["result"]["validation"]["samples"])
+                if layout[0] == "2d":
+                    self.assertIn("2d, 2 x 2 devices", done["mesh"])
+                    self.assertIn("1 replica", done["mesh"])
+                if layout == ("1d", 2, 2):
+                    self.assertIn("2 replicas, each within one node, of equal devices", done["mesh"])
+
+    def test_whole_epochs_and_validations_between_rounds(self):
+        """The rounds at an epoch's end have fewer samples than members, for some of them none."""
+        spec = {"stop": {"epochs": 2}, "validation": {"rounds": 10}, "data": {"text": str(self.folder.corpus(4000))}}
+        dense, expected = self.run_job(**spec)
+        for layout in (("2d", 4), ("1d", 2, 2)):
+            with self.subTest(layout=layout):
+                done, found = self.run_job(*layout, **spec)
+                self.assertEqual(done["result"]["samples"], dense["result"]["samples"])
+                self.assertEqual(done["result"]["rounds"], dense["result"]["rounds"])
+                self.check_equal(found, expected, 1e-3)
+
+    def test_micro_batches_are_taken_by_all_together(self):
+        _, expected = self.run_job()
+        spec = self.spec("2d", 4)
+        spec["adapt"]["batch"]["micro_batch"] = 3
+        job = self.cluster.submit(spec)
+        self.done(job)
+        self.check_equal(self.result(job), expected)
+
+    def test_gradients_are_clipped_by_the_norm_of_all_parts(self):
+        optimizer = {"sgd": {"learning_rate": 0.1, "momentum": 0.9}, "clip_norm": 0.1}
+        _, plain = self.run_job()
+        dense, expected = self.run_job(optimizer=optimizer)
+        with self.assertRaises(AssertionError, msg="clipping has an effect"):
+            self.check_equal(plain, expected)
+        for layout in (("2d", 4), ("1d", 2, 2)):
+            with self.subTest(layout=layout):
+                done, found = self.run_job(*layout, optimizer=optimizer)
+                self.check_equal(found, expected)
+                self.assertEqual(done["result"]["samples"], dense["result"]["samples"])
+
+    def goes_on_from(self, job, kind, devices, rounds):
+        path = self.folder.path / f"{kind}{devices}.yaml"
+        path.write_text(json.dumps(self.spec(kind, devices, stop={"rounds": rounds})))
+        name = self.cluster.tactus("submit", path, "--from", job, "-o", "name")[1].strip().rsplit("/", 1)[-1]
+        return self.done(name), self.result(name)
+
+    def test_a_checkpoint_of_a_mesh_is_read_by_every_layout(self):
+        job = self.cluster.submit(self.spec("2d", 4, stop={"rounds": 100000}))
+        self.trains_beyond(job, 50)
+        self.cluster.tactus("pause", job)
+        self.cluster.wait(job, ["PAUSED"], 60)
+        rounds = int(self.cluster.job(job)["checkpoint_rounds"])
+        self.assertGreater(rounds, 50)
+        self.cluster.tactus("cancel", job)
+        self.cluster.wait(job, ["CANCELLED"], 60)
+
+        dense, expected = self.goes_on_from(job, "none", 1, rounds + ROUNDS)
+
+        for kind, devices in (("1d", 2), ("2d", 4)):
+            with self.subTest(kind=kind):
+                done, found = self.goes_on_from(job, kind, devices, rounds + ROUNDS)
+                self.assertEqual(done["result"]["samples"], dense["result"]["samples"])
+                self.check_equal(found, expected)
+
+    def test_a_mesh_goes_on_from_a_checkpoint_that_was_taken_while_it_trained(self):
+        job = self.cluster.submit(self.spec("2d", 4, stop={"rounds": 100000}, checkpoints={"every": "1s"}))
+        wait_until(lambda: int(self.cluster.job(job).get("checkpoint_rounds", 0)) > 0, 60, "a checkpoint is there")
+
+        os.kill(sorted(self.cluster.workers())[-1], signal.SIGKILL)
+
+        wait_until(lambda: len(self.cluster.job(job).get("attempts", [])) == 2, 60, "another attempt begins")
+        self.assertGreater(int(self.cluster.job(job)["attempts"][1]["first_round"]), 0)
+        self.trains_beyond(job, int(self.cluster.job(job)["attempts"][1]["first_round"]) + 20)
+        self.end_after(job, self.rounds(job) + 50)
+        self.assertEqual(int(self.cluster.job(job).get("regroups", 0)), 0)
+        self.done(job)
+
+    def test_a_replica_leaves_as_a_whole_and_the_other_goes_on(self):
+        job = self.cluster.submit(self.spec("1d", 2, 2, stop={"rounds": 100000}, workers={"min": 2, "max": WORKERS}))
+        self.trains_beyond(job, 50)
+
+        os.kill(self.cluster.workers("b")[0], signal.SIGKILL)
+
+        wait_until(lambda: int(self.cluster.job(job).get("regroups", 0)) == 1, 30, "a regroup is on record")
+        wait_until(lambda: self.cluster.job(job).get("mesh", "").endswith("1 replica, within one node, of equal devices"),
+                   30, "one replica is left")
+        self.assertEqual(len(self.cluster.job(job)["attempts"]), 1)
+        rounds = self.rounds(job)
+        self.trains_beyond(job, rounds + 20)
+        self.end_after(job, self.rounds(job) + 50)
+        self.done(job)
+
+    def test_what_cannot_be_is_a_line_with_the_nearest_choice(self):
+        def refused(change, *says):
+            spec = self.spec("2d", 4)
+            change(spec)
+            path = self.folder.path / "bad.yaml"
+            path.write_text(json.dumps(spec))
+            code, _, said = self.cluster.tactus("submit", path, check=False)
+            self.assertEqual(code, 2, said)
+            for words in says:
+                self.assertIn(words, said)
+
+        def mesh(**fields):
+            def change(spec):
+                spec["model"]["options"]["mesh"] = fields
+            return change
+
+        refused(mesh(kind="2d", devices=5), "model.options.mesh.devices", "allowed is a square; the nearest is 4")
+        refused(mesh(kind="2d", devices=9), "found 4 heads, which 3 rows do not divide", "nearest layout")
+        refused(mesh(kind="1d", devices=3), "found 4 heads, which 3 devices do not divide", "nearest layout")
+        refused(mesh(kind="2d"), "model.options.mesh.devices", "is missing")
+        refused(mesh(devices=4), "model.options.mesh.kind", "give none, 1d, 2d or auto")
+        refused(lambda spec: spec["workers"].update(min=6, max=8), "workers.min", "the nearest is 4 or 8")
+        refused(lambda spec: spec["workers"].update(spares=1), "workers.spares")
+        refused(lambda spec: spec["optimizer"].update(shard="equal"), "optimizer.shard")
+        refused(lambda spec: spec["adapt"].update(aggregation={"policy": "adasum"}), "adapt.aggregation.policy",
+                "model.options.mesh")
+        refused(lambda spec: spec["adapt"].update(encoding={"policy": "float16"}), "adapt.encoding.policy")
+        refused(lambda spec: spec["adapt"].update(synchronization={"policy": "periodic", "period": 4}),
+                "adapt.synchronization.policy")
+
+
+if __name__ == "__main__":
+    unittest.main()
