@@ -97,24 +97,22 @@ double RunAlone(const Setting& setting) {
 }
 
 double RunFused(const Setting& setting, std::size_t jobs) {
-  std::vector<std::uint64_t> seeds(jobs);
-  std::iota(seeds.begin(), seeds.end(), 1);
-  const auto model = *FusedModel::Open(setting.options, seeds);
-  const std::size_t stride = (cuda::FlatLength(model->segments()) + 15) / 16 * 16;
-  Aligned parameters(jobs * stride);
-  Aligned gradients(jobs * stride);
-  std::vector<double> losses(jobs);
-  model->Bind({.values = parameters.span(), .stride = stride});
   const Batch batch(setting);
-  const std::vector<Examples> examples(jobs, batch.examples);
-  std::vector<std::size_t> all(jobs);
-  std::iota(all.begin(), all.end(), 0);
-  const auto pass = [&] {
-    TACTUS_CHECK(
-        model
-            ->ForwardBackward(all, examples, {.values = gradients.span(), .stride = stride}, losses)
-            .ok());
-  };
+  std::vector<std::unique_ptr<Model>> models;
+  std::vector<std::unique_ptr<Aligned>> parameters;
+  std::vector<FusedPart> parts;
+  double losses = 0;
+  for (std::size_t i = 0; i < jobs; ++i) {
+    ModelOptions options = setting.options;
+    options.seed = i + 1;
+    models.push_back(*Model::Open(options));
+    const std::size_t length = cuda::FlatLength(models.back()->segments());
+    parameters.push_back(std::make_unique<Aligned>(length));
+    models.back()->Bind(parameters.back()->span(), std::span(&losses, 1));
+    parts.push_back({.parameters = parameters.back()->span(), .examples = batch.examples});
+  }
+  const auto model = *FusedModel::Open(setting.options, models.front()->segments());
+  const auto pass = [&] { TACTUS_CHECK(model->ForwardBackward(parts).ok()); };
   pass();
   pass();
   std::uint64_t done = 0;

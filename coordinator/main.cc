@@ -7,10 +7,12 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 #include "coordinator/backup/import.h"
 #include "coordinator/backup/restore.h"
+#include "coordinator/service/open_blobs.h"
 #include "coordinator/service/server.h"
 #include "coordinator/store/shared_store.h"
 #include "coordinator/turns.h"
@@ -151,6 +153,41 @@ void DeclareSharing(CLI::App& app, Arguments& arguments) {
       ->capture_default_str();
 }
 
+void DeclareBlobs(CLI::App& app, bucket::BucketOptions& blobs) {
+  app.add_option("--blobs", blobs.place,
+                 "s3://BUCKET/PREFIX: a bucket for models, checkpoints and results, which several "
+                 "coordinators may share; default: the folder blobs of --state-dir (--files-dir), "
+                 "by way of which they come, and from which what is there goes to the bucket. Its "
+                 "keys are AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN of the "
+                 "environment, or in --blobs-credentials")
+      ->envname("TACTUS_BLOBS");
+  app.add_option("--blobs-endpoint", blobs.endpoint,
+                 "With --blobs: https://HOST:PORT of a server that speaks S3; default: Amazon's")
+      ->envname("TACTUS_BLOBS_ENDPOINT");
+  app.add_option("--blobs-region", blobs.region, "With --blobs: region of the bucket")
+      ->envname("TACTUS_BLOBS_REGION")
+      ->capture_default_str();
+  app.add_option("--blobs-credentials", blobs.keys_file,
+                 "With --blobs: file with the bucket's keys, as ~/.aws/credentials has them under "
+                 "[default], which others may not read; it is read anew when they change")
+      ->envname("TACTUS_BLOBS_CREDENTIALS");
+  app.add_option("--blobs-ca", blobs.authority_file,
+                 "With --blobs: file of the certificates (PEM) that the endpoint's is held to; "
+                 "default: the system's")
+      ->envname("TACTUS_BLOBS_CA");
+}
+
+// Of the environment alone: a command line is everybody's to read.
+bucket::Keys KeysOfEnvironment() {
+  const auto read = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  return {.id = read("AWS_ACCESS_KEY_ID"),
+          .secret = read("AWS_SECRET_ACCESS_KEY"),
+          .token = read("AWS_SESSION_TOKEN")};
+}
+
 void DeclareSecurity(CLI::App& app, Arguments& arguments) {
   app.add_option("--tls-dir", arguments.server.security.tls_dir,
                  "Folder with ca.pem, cert.pem and key.pem, as tactus admin issue --coordinator "
@@ -210,6 +247,7 @@ void Declare(CLI::App& app, Arguments& arguments) {
       "The state folder was restored from a backup: have agents obey it, which ends workers "
       "of jobs that it does not know");
   DeclareSharing(app, arguments);
+  DeclareBlobs(app, arguments.server.blobs);
   DeclareBounds(app, arguments);
   DeclareBackups(app, arguments);
   app.add_option("--address-file", arguments.address_file,
@@ -280,7 +318,7 @@ int Serve(const Arguments& arguments, const sigset_t& signals,
   const service::ServerOptions& options = arguments.server;
   log->info(
       "starting version={} listen={} tls_dir={} insecure={} policy={} ca_dir={} "
-      "certificate_life={} state_dir={} store={} "
+      "certificate_life={} state_dir={} store={} blobs={} "
       "metrics_listen={} tape_bytes={} retain_jobs={} "
       "retain_bytes={} backup_every={} backup_dir={} backup_keep={} log_level={}",
       TACTUS_VERSION, options.listen, runtime::Quoted(options.security.tls_dir),
@@ -288,6 +326,7 @@ int Serve(const Arguments& arguments, const sigset_t& signals,
       runtime::Quoted(options.authority_folder), arguments.certificate_life,
       runtime::Quoted(options.state_dir),
       options.store.empty() ? "embedded" : store::NameOf({.address = options.store}),
+      options.blobs.place.empty() ? "folder" : runtime::Quoted(NameOf(options.blobs)),
       options.metrics_listen, options.tape_bytes, runtime::FormatDuration(options.retain_jobs),
       options.retain_bytes, arguments.backup_every, runtime::Quoted(options.backup.folder),
       options.backup.keep, arguments.daemon.logging.level);
@@ -297,6 +336,10 @@ int Serve(const Arguments& arguments, const sigset_t& signals,
       "disk_floor={} audit_bytes={} api_memory={}",
       bounds.connections_per_host, bounds.calls_per_user, bounds.nodes_per_host,
       bounds.upload_bytes_per_user, arguments.disk_floor, options.audit_bytes, options.api_bytes);
+  if (!options.store.empty() && !options.blobs.place.empty()) {
+    const absl::Status probed = service::ProbeBlobs(options.blobs);
+    if (!probed.ok()) return Complain(ExitOf(probed), std::string(probed.message()));
+  }
   if (!options.store.empty()) return ServeInTurns(arguments, signals, manager);
   auto server = service::Server::Open(options);
   if (!server.ok()) {
@@ -343,6 +386,7 @@ int ImportStore(const Arguments& arguments) {
       backup::Import({.from = arguments.import_from,
                       .state_folder = options.state_dir,
                       .files_folder = options.files_folder(),
+                      .blobs = options.blobs,
                       .to = {.address = options.store, .lease = options.lease}});
   if (!report.ok())
     return Complain(ExitOf(report.status()), std::string(report.status().message()));
@@ -412,6 +456,7 @@ int Main(int argc, char** argv) {
   arguments.retain_jobs = runtime::FormatDuration(arguments.server.retain_jobs);
   arguments.lease = runtime::FormatDuration(arguments.server.lease);
   arguments.certificate_life = runtime::FormatDuration(arguments.server.certificate_life);
+  arguments.server.blobs.keys = KeysOfEnvironment();
   arguments.server.state_dir = runtime::FoldersFromEnvironment().state + "/coordinator";
   CLI::App app("The Tactus coordinator: holds jobs and nodes, decides how jobs run.");
   Declare(app, arguments);

@@ -91,10 +91,18 @@ absl::StatusOr<Revocations> Revocations::Parse(const std::string& text) {
     if (line.empty()) continue;
     const auto entry = ReadEntry(line);
     if (!entry) return NoEntry("line " + std::to_string(number));
-    const auto [found, added] = revocations.entries_.insert(*entry);
-    if (!added) found->second = std::min(found->second, entry->second);
+    revocations.Include(entry->first, entry->second);
   }
   return revocations;
+}
+
+void Revocations::Include(const std::string& entry, std::int64_t since) {
+  const auto [found, added] = entries_.emplace(entry, since);
+  if (!added) found->second = std::min(found->second, since);
+}
+
+void Revocations::Include(const Revocations& other) {
+  for (const auto& [entry, since] : other.entries_) Include(entry, since);
 }
 
 std::optional<std::int64_t> Revocations::SinceOf(const std::string& entry) const {

@@ -32,6 +32,9 @@ class Revocations {
   // Errors: InvalidArgument, the first line that is none of the above.
   static absl::StatusOr<Revocations> Parse(const std::string& text);
 
+  // Those of another list as well: of one that both have, since the earlier time.
+  void Include(const Revocations& other);
+
   // Whether its holder is let in no more, which a time on the line changes nothing of.
   bool Has(const Certificate& certificate) const { return Since(certificate).has_value(); }
   // The moment [s since 1970] from which on what its key signed is worth nothing, the earliest of
@@ -41,6 +44,7 @@ class Revocations {
 
  private:
   friend absl::Status Revoke(const std::string& path, const std::string& entry, std::int64_t since);
+  void Include(const std::string& entry, std::int64_t since);
   std::optional<std::int64_t> SinceOf(const std::string& entry) const;
 
   std::map<std::string, std::int64_t> entries_;  // as they are written, and since when; 0: ever

@@ -48,18 +48,46 @@ bool ReadChoice(const auto& names, std::string_view name, Choice* choice) {
   return true;
 }
 
-bool ReadSynchronization(std::string_view text, Plan* plan) {
-  const std::size_t space = std::min(text.find(' '), text.size());
-  if (!ReadChoice(kSynchronizationNames, text.substr(0, space), &plan->synchronization)) {
-    return false;
+std::vector<std::string_view> WordsOf(std::string_view text) {
+  std::vector<std::string_view> words;
+  while (true) {
+    const std::size_t space = std::min(text.find(' '), text.size());
+    words.push_back(text.substr(0, space));
+    if (space == text.size()) return words;
+    text.remove_prefix(space + 1);
   }
-  const bool periodic = HasPeriod(*plan);
-  if (periodic != (space < text.size())) return false;
-  if (plan->synchronization == Synchronization::kEveryStep) plan->period = 1;
-  if (!periodic) return true;
-  const std::optional<std::uint32_t> period = ReadNumber(text.substr(space + 1));
-  plan->period = period.value_or(0);
+}
+
+// "ring", or with the circle behind it, as ValueOf writes it.
+bool ReadGraph(const std::vector<std::string_view>& words, Plan* plan) {
+  plan->graph.emplace();
+  if (words.size() < 2 || words.size() > 3) return false;
+  if (!ReadChoice(kTopologyNames, words[1], &*plan->graph)) return false;
+  if (words.size() == 2) return true;
+  std::optional<std::vector<std::uint32_t>> circle = ReadList(words[2]);
+  if (circle) plan->circle = *std::move(circle);
+  return !plan->circle.empty();
+}
+
+bool ReadSynchronization(std::string_view text, Plan* plan) {
+  const std::vector<std::string_view> words = WordsOf(text);
+  if (!ReadChoice(kSynchronizationNames, words[0], &plan->synchronization)) return false;
+  plan->graph.reset();
+  plan->circle.clear();
+  if (IsOneStep(plan->synchronization)) plan->period = 1;
+  if (plan->synchronization == Synchronization::kDecentlam) return ReadGraph(words, plan);
+  if (words.size() != (HasPeriod(*plan) ? 2u : 1u)) return false;
+  if (!HasPeriod(*plan)) return true;
+  plan->period = ReadNumber(words[1]).value_or(0);
   return plan->period >= 1;
+}
+
+std::string SynchronizationText(const Plan& plan) {
+  std::string text(NameOf(plan.synchronization));
+  if (HasPeriod(plan)) text += " " + std::to_string(plan.period);
+  if (plan.graph) text += " " + std::string(NameOf(*plan.graph));
+  if (!plan.circle.empty()) text += " " + Listed(plan.circle);
+  return text;
 }
 
 }  // namespace
@@ -77,8 +105,7 @@ std::string ValueOf(const Plan& plan, Axis axis) {
     case Axis::kBatch:
       return Listed(plan.batch_sizes);
     case Axis::kSynchronization:
-      return std::string(NameOf(plan.synchronization)) +
-             (HasPeriod(plan) ? " " + std::to_string(plan.period) : "");
+      return SynchronizationText(plan);
     case Axis::kAggregation:
       return std::string(NameOf(plan.aggregation));
     case Axis::kLearningRate:

@@ -12,10 +12,13 @@ void Synchronize(Plan& plan, Synchronization synchronization, std::uint32_t peri
   const std::uint64_t most =
       std::min<std::uint64_t>(kPeriodMax, kRoundSamplesMax / std::max<std::uint64_t>(step, 1));
   plan.synchronization = synchronization;
-  plan.period = synchronization == Synchronization::kEveryStep
-                    ? 1
-                    : static_cast<std::uint32_t>(
-                          std::clamp<std::uint64_t>(period, 1, std::max<std::uint64_t>(most, 1)));
+  if (synchronization != Synchronization::kDecentlam) {
+    plan.graph.reset();
+    plan.circle.clear();
+  }
+  plan.period = IsOneStep(synchronization) ? 1
+                                           : static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
+                                                 period, 1, std::max<std::uint64_t>(most, 1)));
 }
 
 }  // namespace tactus::policies

@@ -84,8 +84,8 @@ class RememberingPolicy : public AxisPolicy {
   void Recall(MemoryReader& memory) final { memory.Read(static_cast<Policy&>(*this)); }
 };
 
-// Changes the synchronization. The period is `period` within what Fits() allows the batch sizes;
-// 1 for kEveryStep.
+// Changes the synchronization. The period is `period` within what Fits() allows the batch sizes; 1
+// where a round is one step. Of kDecentlam the graph is the caller's to set.
 void Synchronize(Plan& plan, Synchronization synchronization, std::uint32_t period);
 
 }  // namespace tactus::policies

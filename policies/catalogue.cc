@@ -1,6 +1,7 @@
 #include "policies/catalogue.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/check.h"
@@ -13,6 +14,7 @@
 #include "policies/fixed_policies.h"
 #include "policies/goodput_batch.h"
 #include "policies/micro_batch.h"
+#include "policies/neighbour_synchronization.h"
 #include "policies/post_local_synchronization.h"
 
 namespace tactus::policies {
@@ -85,6 +87,17 @@ std::vector<Exclusion> ForOwnParameters() {
       kForWholeModel};
 }
 
+std::vector<Exclusion> ForNeighbours() {
+  std::vector<Exclusion> exclusions = ForOwnParameters();
+  const Exclusion of_sgd{
+      .trait = Trait::kPreconditioned,
+      .reason =
+          "mixing is corrected in the momentum of a gradient, and its stability is known of "
+          "sgd alone; take optimizer sgd, or another synchronization"};
+  exclusions.push_back(of_sgd);
+  return exclusions;
+}
+
 // Makes what stays as it is.
 template <typename Fixed, auto value>
 Made Fix(const Options&) {
@@ -134,8 +147,34 @@ const std::vector<Policy>& BatchPolicies() {
   return policies;
 }
 
-const std::vector<Policy>& SynchronizationPolicies() {
-  static const std::vector<Policy> policies = {
+// Of members that have parameters of their own.
+std::vector<Policy> PoliciesOfOwnParameters() {
+  return {
+      {.name = "lsgd",
+       .sentence =
+           "every worker trains by itself and is pulled every {period} steps, counted over "
+           "all, towards the one of the least loss; evaluations, checkpoints and the result "
+           "are of the mean of all workers' parameters",
+       .make = [](const Options& job) -> Made {
+         return std::make_unique<FixedSynchronization>(Synchronization::kLsgd,
+                                                       job.synchronization.period);
+       },
+       .traits = {Trait::kIdleTransfer, Trait::kLocalSteps, Trait::kOwnParameters},
+       .excludes = ForOwnParameters()},
+      {.name = "decentlam",
+       .sentence =
+           "every worker mixes its parameters with its neighbours' in every step, by a graph of "
+           "all workers, and corrects its momentum for that; evaluations, checkpoints and the "
+           "result are of the mean of all workers' parameters",
+       .make = [](const Options& job) -> Made {
+         return std::make_unique<NeighbourSynchronization>(job);
+       },
+       .traits = {Trait::kIdleTransfer, Trait::kOwnParameters},
+       .excludes = ForNeighbours()}};
+}
+
+std::vector<Policy> AllSynchronizations() {
+  std::vector<Policy> policies = {
       {.name = "every_step",
        .sentence = "gradients are combined in every step",
        .make = [](const Options&) -> Made {
@@ -183,22 +222,19 @@ const std::vector<Policy>& SynchronizationPolicies() {
                                "computes, so that nothing travels meanwhile; take every_step, or "
                                "shard: none"},
                     kForWholeModel}},
-      {.name = "lsgd",
-       .sentence =
-           "every worker trains by itself and is pulled every {period} steps, counted over "
-           "all, towards the one of the least loss; evaluations, checkpoints and the result "
-           "are of the mean of all workers' parameters",
-       .make = [](const Options& job) -> Made {
-         return std::make_unique<FixedSynchronization>(Synchronization::kLsgd,
-                                                       job.synchronization.period);
-       },
-       .traits = {Trait::kIdleTransfer, Trait::kLocalSteps},
-       .excludes = ForOwnParameters()},
-      {.name = "auto",
-       .sentence = "chosen from the measured times and the loss",
-       .make = [](const Options& job) -> Made {
-         return std::make_unique<AutoSynchronization>(job);
-       }}};
+  };
+  std::ranges::move(PoliciesOfOwnParameters(), std::back_inserter(policies));
+  const Policy last{.name = "auto",
+                    .sentence = "chosen from the measured times and the loss",
+                    .make = [](const Options& job) -> Made {
+                      return std::make_unique<AutoSynchronization>(job);
+                    }};
+  policies.push_back(last);
+  return policies;
+}
+
+const std::vector<Policy>& SynchronizationPolicies() {
+  static const std::vector<Policy> policies = AllSynchronizations();
   return policies;
 }
 
@@ -350,6 +386,11 @@ const Policy* FindPolicy(Axis axis, std::string_view name) {
   const std::vector<Policy>& policies = PoliciesOf(axis);
   const auto found = std::ranges::find(policies, name, &Policy::name);
   return found == policies.end() ? nullptr : &*found;
+}
+
+bool HasTrait(Axis axis, std::string_view name, Trait trait) {
+  const Policy* const policy = FindPolicy(axis, name);
+  return policy != nullptr && std::ranges::find(policy->traits, trait) != policy->traits.end();
 }
 
 std::string SentenceOf(const PlannerOptions& options, Axis axis) {

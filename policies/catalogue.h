@@ -28,6 +28,7 @@ enum class Trait {
   kClipped,         // gradients are cut to a norm
   kSharded,         // the optimizer's state is cut up among the members
   kInParts,         // each member has a part of the model, and several make one replica
+  kOwnParameters,   // members have parameters of their own
 };
 
 // That a policy does not go with what has the trait.
@@ -51,6 +52,9 @@ const std::vector<Policy>& PoliciesOf(Axis axis);
 
 // Null for an unknown name.
 const Policy* FindPolicy(Axis axis, std::string_view name);
+
+// False for an unknown name, and for `auto`.
+bool HasTrait(Axis axis, std::string_view name, Trait trait);
 
 // What the job's policy of the axis does, for a person: "gradients are combined in every step".
 // Empty for an unknown policy.

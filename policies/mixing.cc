@@ -43,6 +43,9 @@ std::map<std::uint32_t, double> OffsetsOf(Topology topology, std::uint32_t membe
       offsets[0] += 1.0 / (powers + 1);
       for (std::uint32_t t = 0; t < powers; ++t) offsets[1u << t] += 1.0 / (powers + 1);
       return offsets;
+    case Topology::kComplete:
+      for (std::uint32_t offset = 0; offset < members; ++offset) offsets[offset] = 1.0 / members;
+      return offsets;
     case Topology::kOnePeerExponential:
     case Topology::kOnePeerHypercube:
       break;
@@ -61,6 +64,12 @@ Complex EigenvalueOf(Topology topology, std::uint32_t members, std::uint32_t pha
     sum += weight * std::polar(1.0, -2 * std::numbers::pi * turn);
   }
   return sum;
+}
+
+// A member's row, the member itself first.
+void SortBehindItself(std::vector<Neighbour>& row) {
+  std::sort(row.begin() + 1, row.end(),
+            [](const Neighbour& one, const Neighbour& two) { return one.rank < two.rank; });
 }
 
 struct Matrix {
@@ -104,10 +113,33 @@ MixingGraph GraphOf(Topology topology, std::uint32_t members, std::uint64_t step
                                       : (rank + members - offset) % members;
       graph[rank].push_back({.rank = other, .weight = weight});
     }
-    std::sort(graph[rank].begin() + 1, graph[rank].end(),
-              [](const Neighbour& one, const Neighbour& two) { return one.rank < two.rank; });
+    SortBehindItself(graph[rank]);
   }
   return graph;
+}
+
+MixingGraph Placed(const MixingGraph& graph, std::span<const std::uint32_t> circle) {
+  if (circle.empty()) return graph;
+  TACTUS_CHECK(circle.size() == graph.size());
+  MixingGraph placed(graph.size());
+  for (std::size_t place = 0; place < graph.size(); ++place) {
+    std::vector<Neighbour>& row = placed[circle[place]];
+    for (const Neighbour& one : graph[place]) {
+      row.push_back({.rank = circle[one.rank], .weight = one.weight});
+    }
+    SortBehindItself(row);
+  }
+  return placed;
+}
+
+std::vector<std::vector<std::uint32_t>> ReceiversOf(const MixingGraph& graph) {
+  std::vector<std::vector<std::uint32_t>> receivers(graph.size());
+  for (std::uint32_t rank = 0; rank < graph.size(); ++rank) {
+    for (const Neighbour& one : graph[rank]) {
+      if (one.rank != rank) receivers[one.rank].push_back(rank);
+    }
+  }
+  return receivers;
 }
 
 double GrowthOf(Topology topology, std::uint32_t members, double momentum, double gamma_h) {
@@ -124,9 +156,16 @@ double GrowthOf(Topology topology, std::uint32_t members, double momentum, doubl
   return growth;
 }
 
+double WorstGrowth(Topology topology, std::uint32_t members, double momentum) {
+  double worst = 0;
+  for (const double gamma_h : kGammaH) {
+    worst = std::max(worst, GrowthOf(topology, members, momentum, gamma_h));
+  }
+  return worst;
+}
+
 bool IsStable(Topology topology, std::uint32_t members, double momentum) {
-  return std::ranges::all_of(
-      kGammaH, [&](double gamma_h) { return GrowthOf(topology, members, momentum, gamma_h) < 1; });
+  return WorstGrowth(topology, members, momentum) < 1;
 }
 
 double LargestMomentum(Topology topology, std::uint32_t members_min, std::uint32_t members_max) {

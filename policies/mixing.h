@@ -5,8 +5,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
+
+#include "base/fields.h"
 
 namespace tactus::policies {
 
@@ -18,11 +21,13 @@ enum class Topology {
   kDirectedExponential,  // from those 2^t before: 1 / (l + 1) each
   kOnePeerExponential,   // from the one 2^t before, a half; t goes on with each step
   kOnePeerHypercube,  // with the one whose number differs in bit t, likewise; n is a power of two
+  kComplete,          // everybody: 1 / n each
 };
 
 // In the order of the enumerators.
-inline constexpr auto kTopologyNames = std::to_array<std::string_view>(
-    {"ring", "exponential", "directed_exponential", "one_peer_exponential", "one_peer_hypercube"});
+inline constexpr auto kTopologyNames =
+    std::to_array<std::string_view>({"ring", "exponential", "directed_exponential",
+                                     "one_peer_exponential", "one_peer_hypercube", "complete"});
 constexpr std::string_view NameOf(Topology topology) {
   return kTopologyNames[static_cast<std::size_t>(topology)];
 }
@@ -45,6 +50,11 @@ std::uint32_t PhasesOf(Topology topology, std::uint32_t members);
 MixingGraph GraphOf(Topology topology, std::uint32_t members, std::uint64_t step);
 bool Takes(Topology topology, std::uint32_t members);
 
+// The graph where the member at place i is circle[i], which has each rank once; empty: i itself.
+MixingGraph Placed(const MixingGraph& graph, std::span<const std::uint32_t> circle);
+// By rank: those who take the member in, itself left out, in their order.
+std::vector<std::vector<std::uint32_t>> ReceiversOf(const MixingGraph& graph);
+
 // By how much a step multiplies what members differ by, in the long run, under DecentLaM with this
 // momentum in [0, 1), on f_i = (h / 2) (x - c_i)^2 at the rate gamma: below 1 it is stable.
 //
@@ -59,8 +69,10 @@ bool Takes(Topology topology, std::uint32_t members);
 // Source: algebra, from the recursion of [decentlam].
 double GrowthOf(Topology topology, std::uint32_t members, double momentum, double gamma_h);
 
-// Whether it is below 1 for gamma h of 0.001, 0.01, 0.1 and 0.5. What is symmetric and stays is,
-// for every momentum; what is not, for small ones alone.
+// The largest of gamma h of 0.001, 0.01, 0.1 and 0.5.
+double WorstGrowth(Topology topology, std::uint32_t members, double momentum);
+// Whether that is below 1. What is symmetric and stays is, for every momentum; what is not, for
+// small ones alone.
 bool IsStable(Topology topology, std::uint32_t members, double momentum);
 
 // The largest momentum, in hundredths, with which it is for groups of these sizes that the topology
@@ -68,3 +80,11 @@ bool IsStable(Topology topology, std::uint32_t members, double momentum);
 double LargestMomentum(Topology topology, std::uint32_t members_min, std::uint32_t members_max);
 
 }  // namespace tactus::policies
+
+namespace tactus {
+
+template <>
+inline constexpr int kEnumMax<policies::Topology> =
+    static_cast<int>(policies::kTopologyNames.size()) - 1;
+
+}  // namespace tactus

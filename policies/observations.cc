@@ -15,10 +15,17 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // What one report says of the transfer that no member could have saved.
-double Transfer(const Report& report, Synchronization synchronization) {
+double Blocked(const Report& report, Synchronization synchronization) {
   const double seconds = synchronization == Synchronization::kDelayed ? report.transfer_seconds
                                                                       : report.blocked_seconds;
   return std::isfinite(seconds) && seconds >= 0 ? seconds : kInfinity;
+}
+
+// For how long its member was not blocked, of its round.
+double OwnSeconds(const Report& report) {
+  const double own = report.round_seconds - report.blocked_seconds;
+  const bool told = report.round_seconds > 0 && report.blocked_seconds >= 0 && own >= 0;
+  return told && std::isfinite(own) ? own : kInfinity;
 }
 
 }  // namespace
@@ -30,14 +37,14 @@ bool Sound(const Observations& seen) {
                               : value >= 0 && std::isfinite(value);
   };
   const auto open = [&](const auto& round) { return round.second.reported.size() == members; };
-  const auto seconds = [](double value) { return std::isfinite(value) && value >= 0; };
+  const auto finite = [](double value) { return std::isfinite(value); };
   return seen.speeds_now_.size() == members && std::ranges::all_of(seen.speeds_now_, speed) &&
          std::ranges::all_of(seen.open_, open) &&
          seen.rounds_.size() <= Observations::kRoundsKept &&
          seen.transfers_.size() <= Observations::kTransfersKept &&
-         std::ranges::all_of(seen.transfers_, seconds) && seconds(seen.seconds_) &&
-         std::isfinite(seen.seconds_of_group_) && std::isfinite(seen.orthogonality_) &&
-         seen.orthogonality_rounds_ >= 0;
+         std::ranges::all_of(seen.transfers_, finite) && finite(seen.seconds_) &&
+         seen.seconds_ >= 0 && std::isfinite(seen.seconds_of_group_) &&
+         std::isfinite(seen.orthogonality_) && seen.orthogonality_rounds_ >= 0;
 }
 
 void Observations::Start(const StartingGroup& group) {
@@ -94,7 +101,8 @@ void Observations::Observe(const Report& report) {
   if (std::isfinite(report.round_seconds) && report.round_seconds > 0) {
     sums.seconds += report.round_seconds / members();
   }
-  sums.transfer_seconds = std::min(sums.transfer_seconds, Transfer(report, sums.synchronization));
+  sums.transfer_seconds = std::min(sums.transfer_seconds, Blocked(report, sums.synchronization));
+  open->own_seconds = std::max(open->own_seconds, OwnSeconds(report));
   sums.compute_seconds = std::max(sums.compute_seconds, report.compute_seconds);
   sums.update_seconds = std::max(sums.update_seconds, report.update_seconds);
   sums.bytes_sent = std::max(sums.bytes_sent, report.bytes_sent);
@@ -103,9 +111,17 @@ void Observations::Observe(const Report& report) {
   sums.steps = std::max(sums.steps, report.steps);
   if (++open->reports < members()) return;
   const WholeRound whole = sums;
+  const std::optional<double> outlasted = Outlasted(*open);
   // Older rounds that are still open go with it: Open() takes no more reports of them.
   open_.erase(open_.begin(), std::next(open_.find(report.round)));
-  Close(whole, report);
+  Close(whole, report, outlasted);
+}
+
+// Of a round that all members reported; nothing: not told, or it is no measure of the transfer.
+std::optional<double> Observations::Outlasted(const OpenRound& open) {
+  const bool delayed = open.sums.synchronization == Synchronization::kDelayed;
+  if (delayed || !std::isfinite(open.own_seconds)) return std::nullopt;
+  return open.sums.seconds - open.own_seconds;
 }
 
 Observations::OpenRound* Observations::Open(const Report& report) {
@@ -134,7 +150,7 @@ bool Observations::ExchangesAsExpected(const WholeRound& round) const {
   return round.aggregation == expected_.aggregation && round.encoding == expected_.encoding;
 }
 
-void Observations::Close(WholeRound round, const Report& last) {
+void Observations::Close(WholeRound round, const Report& last, std::optional<double> transfer) {
   // What concerns the whole group is the same in every member's report: the last one speaks for
   // all.
   round.contributors = last.contributors;
@@ -146,13 +162,14 @@ void Observations::Close(WholeRound round, const Report& last) {
   round.progress = last.progress;
   round.skipped = last.nonfinite_members > 0 || !std::isfinite(last.loss_mean_global) ||
                   !std::isfinite(last.local_loss_mean_global);
+  if (transfer) round.transfer_seconds = std::max(0.0, *transfer);
   seconds_ += round.seconds;
   seconds_of_group_ += round.seconds;
   round.seconds_end = seconds_;
   if (!std::isfinite(round.transfer_seconds)) {
     round.transfer_seconds = 0;
   } else if (ExchangesAsExpected(round)) {
-    transfers_.push_back(round.transfer_seconds);
+    transfers_.push_back(transfer.value_or(round.transfer_seconds));
     if (transfers_.size() > kTransfersKept) transfers_.pop_front();
   }
   if (!round.skipped) {
@@ -194,7 +211,7 @@ double Observations::StepSeconds(const std::vector<std::uint32_t>& sizes) const 
 std::optional<double> Observations::TransferSeconds() const {
   const double seconds = std::accumulate(transfers_.begin(), transfers_.end(), 0.0);
   if (transfers_.size() < kObservationsMin && seconds < kSecondsEnough) return std::nullopt;
-  return Median({transfers_.begin(), transfers_.end()});
+  return std::max(0.0, Median({transfers_.begin(), transfers_.end()}));
 }
 
 std::optional<double> Observations::Orthogonality() const {

@@ -29,7 +29,7 @@ struct WholeRound {
   Encoding encoding = Encoding::kDense;
   double seconds_end = 0;       // training time at its end
   double seconds = 0;           // >= 0: the mean of the members', whose sum is the time passed
-  double transfer_seconds = 0;  // D: what no member could have saved by being faster
+  double transfer_seconds = 0;  // D, see Observations::TransferSeconds; >= 0
   double compute_seconds = 0;   // of the member that computed longest
   // The same with the batch sizes of the plan before, at the speeds of this round; 0 without such.
   double compute_seconds_before = 0;
@@ -122,11 +122,19 @@ class Observations {
   // The longest step, max_i sizes_i / v_i. [s] REQUIRES: SpeedsKnown(), one size a rank.
   double StepSeconds(const std::vector<std::uint32_t>& sizes) const;
 
-  // D, the transfer of a round: the median of the latest rounds, of those alone that exchanged as
-  // the newest plan does; empty before kObservationsMin of them or kSecondsEnough of transfers.
+  // D, a round's transfer, >= 0: the median of the latest rounds, of those alone that exchanged
+  // as the newest plan does; empty before kObservationsMin of them or kSecondsEnough of transfers.
   //
-  //   D of one round = min_i blocked_i      every step and periodic: the last to come waits least
-  //                    min_i transfer_i     delayed: blocked or not
+  //   D of one round = mean_i L_i - max_i (L_i - blocked_i)   every step and periodic
+  //                    min_i transfer_i                       delayed: blocked or not
+  //
+  // L_i  [s]  from the end of the member's round before to that of this one
+  //
+  // That is by how much the round outlasted the longest time that a member had to itself. Where all
+  // end a round at once it is what the last to come was blocked, min_i blocked_i. They do not: the
+  // last to come has the others' vectors already and goes on, they wait for its own; so that it is
+  // hardly blocked at all, and begins the next round as much earlier. A round then has D < 0 where
+  // who began earlier was the longest.
   std::optional<double> TransferSeconds() const;
 
   // phi, the gradient noise scale (RoundNoise). [samples] Empty until it was measured; lasts
@@ -195,16 +203,19 @@ class Observations {
     WholeRound sums{};
     std::vector<bool> reported{};
     std::uint32_t reports = 0;
+    double own_seconds = 0;  // longest that a member was not blocked; infinite: not told
 
     friend void Fields(auto& archive, Of<OpenRound> auto& open) {
       archive("sums", open.sums);
       archive("reported", open.reported);
       archive("reports", open.reports);
+      archive("own_seconds", open.own_seconds);
     }
   };
 
   OpenRound* Open(const Report& report);
-  void Close(WholeRound round, const Report& last);
+  static std::optional<double> Outlasted(const OpenRound& open);
+  void Close(WholeRound round, const Report& last, std::optional<double> transfer);
   void FoldGradients(const Report& last);
   const Plan& PlanOf(std::uint64_t version) const;
   bool ExchangesAsExpected(const WholeRound& round) const;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "policies/encodings.h"
+#include "policies/mixing.h"
 #include "policies/prior.h"
 
 namespace tactus::policies {
@@ -19,6 +20,7 @@ enum class Synchronization {
   kPeriodic,   // a round is `period` local optimizer steps: parameter deltas are combined
   kDelayed,    // gradients are combined while the next round computes, and applied one round late
   kLsgd,       // members follow those of the least loss; each has parameters of its own
+  kDecentlam,  // a round is one step: each mixes its parameters with its neighbours' alone
 };
 
 // How what the members learned becomes one.
@@ -56,7 +58,7 @@ struct Plan {
   // Consecutive within a job: a member that holds version v + 1 while v is in force votes for it.
   std::uint64_t version = 0;
   Synchronization synchronization = Synchronization::kEveryStep;
-  // Steps of a round, >= 1: exactly 1 for kEveryStep, exactly so many for kPeriodic, at most so
+  // Steps of a round, >= 1: exactly 1 where IsOneStep, exactly so many for kPeriodic, at most so
   // many for kDelayed; of a member on average for kLsgd, between two pulls towards the leader of
   // all.
   std::uint32_t period = 1;
@@ -66,6 +68,10 @@ struct Plan {
   Encoding encoding = Encoding::kDense;
   // Samples of a step, one entry a rank of the group. Each >= 0, sum >= 1.
   std::vector<std::uint32_t> batch_sizes{};
+  // Who are neighbours: of kDecentlam, and of nothing else.
+  std::optional<Topology> graph{};
+  // The ranks around the graph's circle, each once; empty: in their order.
+  std::vector<std::uint32_t> circle{};
   Trial trial = Trial::kNone;
   // Why, for a person: "worker 3 runs at 0.25 of the fastest; round time 0.41 s → 0.17 s".
   std::string reason{};
@@ -84,11 +90,19 @@ inline bool HasPeriod(const Plan& plan) {
 
 // Whether members' parameters differ between two rounds.
 inline bool MembersDiffer(const Plan& plan) {
-  return plan.synchronization == Synchronization::kLsgd;
+  return plan.synchronization == Synchronization::kLsgd ||
+         plan.synchronization == Synchronization::kDecentlam;
+}
+
+// Whether a round is one step of each member.
+inline bool IsOneStep(Synchronization synchronization) {
+  return synchronization == Synchronization::kEveryStep ||
+         synchronization == Synchronization::kDecentlam;
 }
 
 // Whether a group of `members` can run under the plan: one batch size a rank, at least one sample a
-// step and at most kRoundSamplesMax a round, a period that fits the synchronization.
+// step and at most kRoundSamplesMax a round, a period that fits the synchronization; a graph and a
+// circle of so many where the synchronization has neighbours, and none where it has not.
 bool Fits(const Plan& plan, std::uint32_t members);
 
 // What all members know beside dense; nothing: all encodings.
@@ -136,6 +150,8 @@ struct Report {
   // delayed, that of the round before. So of the next round's time. On a GPU the host's share: what
   // it queues is computed before the next gradient is.
   double update_seconds = 0;
+  // Of neighbours: of that, from when all had come until this worker had what its own sent it.
+  double exchange_seconds = 0;
   std::uint64_t bytes_sent = 0;     // payload of the collectives
   double gradient_norm2_local = 0;  // ||g_i||^2 of this worker's mean gradient; 0 without samples
   // ||g||^2 of the combined gradient; periodic: of the window's mean gradient, as its delta tells.
@@ -145,10 +161,12 @@ struct Report {
   // Per sample, at parameters that all members had; periodic: of the first step of each member.
   double loss_mean_global = 0;
   // Of samples_global, those of later steps of a window, at each member's own parameters, and their
-  // loss per sample, which is above that of the members' mean; 0 otherwise.
+  // loss per sample, which is above that of the members' mean; 0 otherwise. lsgd: without the
+  // samples of members whose numbers were not finite, which are in samples_global all the same.
   std::uint64_t local_samples_global = 0;
   double local_loss_mean_global = 0;
-  std::uint32_t nonfinite_members = 0;  // > 0: the update was skipped everywhere
+  // > 0: the update was skipped everywhere; lsgd: by so many members, all of them is everywhere.
+  std::uint32_t nonfinite_members = 0;
   // Gradients that the mean is of: members with samples; of a single member's two halves, 2.
   std::uint32_t contributors = 0;
   // sum over members of b_i ||g_i||^2, of gradients as for gradient_norm2_global.

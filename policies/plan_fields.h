@@ -32,6 +32,8 @@ void Fields(auto& archive, Of<Plan> auto& plan) {
   archive("learning_rate_rule", plan.learning_rate_rule);
   archive("encoding", plan.encoding);
   archive("batch_sizes", plan.batch_sizes);
+  archive("graph", plan.graph);
+  archive("circle", plan.circle);
   archive("trial", plan.trial);
   archive("reason", plan.reason);
 }
@@ -49,6 +51,7 @@ void Fields(auto& archive, Of<Report> auto& report) {
   archive("transfer_seconds", report.transfer_seconds);
   archive("round_seconds", report.round_seconds);
   archive("update_seconds", report.update_seconds);
+  archive("exchange_seconds", report.exchange_seconds);
   archive("bytes_sent", report.bytes_sent);
   archive("gradient_norm2_local", report.gradient_norm2_local);
   archive("gradient_norm2_global", report.gradient_norm2_global);

@@ -12,7 +12,7 @@ namespace tactus::policies {
 
 // In the order of the enumerators.
 inline constexpr auto kSynchronizationNames =
-    std::to_array<std::string_view>({"every_step", "periodic", "delayed", "lsgd"});
+    std::to_array<std::string_view>({"every_step", "periodic", "delayed", "lsgd", "decentlam"});
 inline constexpr auto kAggregationNames = std::to_array<std::string_view>({"average", "adasum"});
 inline constexpr auto kLearningRateRuleNames =
     std::to_array<std::string_view>({"constant", "linear", "sqrt", "adascale"});

@@ -61,7 +61,10 @@ bool Carry(const Plan& from, Axis axis, Plan& to) {
       to.batch_sizes = from.batch_sizes;
       break;
     case Axis::kSynchronization:
+      if (from.graph && from.batch_sizes.size() != to.batch_sizes.size()) return false;
       Synchronize(to, from.synchronization, from.period);
+      to.graph = from.graph;
+      to.circle = from.circle;
       break;
     case Axis::kAggregation:
       to.aggregation = from.aggregation;
@@ -200,6 +203,10 @@ void Planner::GoOn(const Plan& before, Plan& plan, PerAxis<std::string>& reasons
   Plan kept = before;
   kept.version = before.version + 1;
   kept.trial = Trial::kNone;
+  if (kept.synchronization == plan.synchronization) {
+    kept.graph = plan.graph;  // of that many, and of other ranks
+    kept.circle = plan.circle;
+  }
   const bool grows = kept.batch_sizes.size() < plan.batch_sizes.size();
   if (grows && kept.batch_sizes.size() < 2) return;
   if (grows) kept.batch_sizes = SizesOfMore(plan.batch_sizes, before.batch_sizes);

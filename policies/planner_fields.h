@@ -23,6 +23,8 @@ void Fields(auto& archive, Of<SynchronizationOptions> auto& synchronization) {
   archive("steps_max", synchronization.steps_max);
   archive("look_ahead", synchronization.look_ahead);
   archive("rate_falls_at", synchronization.rate_falls_at);
+  archive("graph", synchronization.graph);
+  archive("correct_bias", synchronization.correct_bias);
 }
 
 void Fields(auto& archive, Of<EncodingOptions> auto& encoding) {

@@ -34,6 +34,8 @@ struct SynchronizationOptions {
   bool look_ahead = false;         // delayed: EngineOptions::look_ahead
   // post_local: the base step at which the learning rate has fallen; nothing: it never does.
   std::optional<std::uint64_t> rate_falls_at{};
+  std::string graph = "auto";  // decentlam: of kTopologyNames, or auto
+  bool correct_bias = true;    // decentlam: engine::NeighbourOptions::correct_bias
 
   friend bool operator==(const SynchronizationOptions&, const SynchronizationOptions&) = default;
 };

@@ -157,6 +157,7 @@ void Fields(auto& archive, Of<SelectedMessage> auto& message) {
   archive("epoch", message.epoch);
   archive("number", message.number);
   archive("facts", message.facts);
+  archive("seconds", message.seconds);
 }
 
 void Fields(auto& archive, Of<FailedMessage> auto& message) {

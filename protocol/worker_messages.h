@@ -197,6 +197,7 @@ struct SelectedMessage {
   std::uint64_t epoch = 0;   // completed before
   std::uint64_t number = 0;  // of the choice, from 1
   std::string facts{};       // for a person
+  double seconds = 0;        // that the group stood still for it
 };
 struct FailedMessage {
   std::string field{};

@@ -31,10 +31,12 @@ std::string Name(const GroupKey& key) {
 
 }  // namespace
 
-void Checkers::OnGroup(const GroupKey& key, std::size_t size, std::uint64_t train_samples) {
+void Checkers::OnGroup(const GroupKey& key, std::size_t size, std::uint64_t train_samples,
+                       const ChosenSamples& chosen) {
   Group& group = groups_[key];
   group.size = size;
   group.train_samples = train_samples;
+  group.chosen = chosen;
 }
 
 void Checkers::OnBegun(const GroupKey& key, const std::string& checkpoint, Instant now) {
@@ -253,17 +255,20 @@ void Checkers::CommitSamples(Group& group, const GroupKey& key, const ClosedRoun
   progress.rounds = closed.round + 1;
   while (progress.epoch < closed.epoch) EndEpoch(group, key, now);
   const auto samples = std::exchange(group.rounds[closed.round].samples, {});
+  const ChosenSamples& chosen = group.chosen;
   for (const auto& [epoch, indices] : samples) {
     Epoch& used = progress.epochs[epoch];
-    if (used.used.empty()) used.used.assign(group.train_samples, false);
+    if (used.used.empty()) used.used.assign(std::max(group.train_samples, chosen.of), 0);
+    const bool anew = chosen.of > 0 && epoch > 0 && epoch % chosen.epochs == 0;
+    const std::uint8_t most = anew ? 2 : 1;
     for (const std::uint64_t sample : indices) {
-      if (epoch < progress.epoch || sample >= used.used.size() || used.used[sample]) {
-        Break(Name(key) + ": sample " + std::to_string(sample) + " was used twice in epoch " +
-                  std::to_string(epoch),
+      if (epoch < progress.epoch || sample >= used.used.size() || used.used[sample] >= most) {
+        Break(Name(key) + ": sample " + std::to_string(sample) + " was used " +
+                  (anew ? "three times" : "twice") + " in epoch " + std::to_string(epoch),
               now);
         continue;
       }
-      used.used[sample] = true;
+      ++used.used[sample];
       ++used.count;
     }
   }

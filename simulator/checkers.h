@@ -35,6 +35,12 @@ struct UsedSamples {
   std::span<const std::uint64_t> indices{};
 };
 
+// That epochs are of a part of the samples.
+struct ChosenSamples {
+  std::uint64_t of = 0;      // so many samples; 0: epochs are of all
+  std::uint32_t epochs = 1;  // after as many the part is chosen anew
+};
+
 // What a group would go on from.
 struct WrittenCheckpoint {
   std::string id{};  // new
@@ -55,7 +61,9 @@ struct ClosedRound {
 //
 //   - members hold the same plan in every round, and bit-identical parameters after it
 //   - every sample is used once an epoch by rounds that were applied, and rounds have consecutive
-//     numbers, over all groups that go on from one another's checkpoints
+//     numbers, over all groups that go on from one another's checkpoints; where epochs are of
+//     chosen samples, as many are used as an epoch has, none more than once, or twice in an epoch
+//     before which some were chosen anew: rounds that crossed its edge had samples of the former
 //   - a group that goes on where another was lost has some of its members, in their order, and
 //     behind them who loaded beside it; it loses one round at most, and none where that was on
 //     purpose; nothing is applied in the former one any more
@@ -81,8 +89,9 @@ class Checkers {
 
   // `now` of each call is virtual time; it grows.
 
-  // A group of `size` members trains on `train_samples` samples.
-  void OnGroup(const GroupKey& key, std::size_t size, std::uint64_t train_samples);
+  // A group of `size` members trains on epochs of `train_samples` samples.
+  void OnGroup(const GroupKey& key, std::size_t size, std::uint64_t train_samples,
+               const ChosenSamples& chosen = {});
   // A member of it begins; the checkpoint that its process went on from, empty: from the beginning.
   // Where the record says that the group goes on after a loss, the rounds of the former one count.
   void OnBegun(const GroupKey& key, const std::string& checkpoint, Instant now);
@@ -146,7 +155,7 @@ class Checkers {
     std::map<std::uint64_t, std::vector<std::uint64_t>> samples{};  // by epoch, until it is closed
   };
   struct Epoch {
-    std::vector<bool> used{};  // by sample
+    std::vector<std::uint8_t> used{};  // so often, by sample
     std::uint64_t count = 0;
   };
   // How far the rounds are that some member has closed: what a checkpoint holds.
@@ -166,6 +175,7 @@ class Checkers {
     std::map<std::uint64_t, Round> rounds{};          // open, or not closed by all
     bool flipped = false;                             // members are known to differ
     std::uint64_t train_samples = 0;
+    ChosenSamples chosen{};
     std::optional<std::string> checkpoint{};  // that the first to begin went on from
     Progress progress{};
     Progress former{};  // one round before

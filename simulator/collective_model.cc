@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <deque>
+#include <map>
 #include <numeric>
 #include <optional>
 
@@ -171,6 +173,29 @@ void RunBroadcast(Algorithm algorithm, const Places& places, int root, const Col
   if (members.size() == 1) return;
   if (algorithm == Algorithm::kMesh) return BroadcastOverMesh(members, root_rank, call.bytes);
   SendDownTree(members, root_rank, call.bytes);
+}
+
+void RunMessages(const Places& places, const Messages& messages, const CollectiveCall& call,
+                 Network& network) {
+  const Members members = Begin(places, call, network);
+  TACTUS_CHECK(messages.size() == members.size());
+  std::deque<std::vector<std::size_t>> receivers;  // which the fans refer to
+  std::vector<Fan> fans;
+  for (std::size_t sender = 0; sender < members.size(); ++sender) {
+    std::map<double, std::vector<std::size_t>> by_size;
+    for (std::size_t rank = 0; rank < members.size(); ++rank) {
+      const double bytes = messages[sender][rank];
+      if (rank != sender && bytes > 0) by_size[bytes].push_back(rank);
+    }
+    for (auto& [bytes, ranks] : by_size) {
+      receivers.push_back(std::move(ranks));
+      fans.push_back({.sender = sender,
+                      .receivers = receivers.back(),
+                      .bytes = bytes,
+                      .ready = members.times[sender]});
+    }
+  }
+  SendFans(members.hosts, fans, members.times, network);
 }
 
 void RunNeighbourExchange(const Places& places,

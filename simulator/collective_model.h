@@ -48,6 +48,14 @@ void RunAllReduce(Algorithm algorithm, const Places& places, const CollectiveCal
 void RunBroadcast(Algorithm algorithm, const Places& places, int root, const CollectiveCall& call,
                   Network& network);
 
+// By rank of the sender and of the receiver. [bytes]
+using Messages = std::vector<std::vector<double>>;
+
+// Every member sends every other what there is for it, those of a sender side by side, and is done
+// when it has what is sent to it; nothing is not sent.
+void RunMessages(const Places& places, const Messages& messages, const CollectiveCall& call,
+                 Network& network);
+
 // Every member sends the whole buffer to each of its neighbours and is done when it has what is
 // sent to it. neighbours [members]: ranks, without the member itself.
 void RunNeighbourExchange(const Places& places,

@@ -16,14 +16,15 @@ const char* const kLeft = "a member left the group";
 // A conversation of which it is noted how much is sent, as only the messages themselves tell.
 class NotedConversation : public collective::Conversation {
  public:
-  NotedConversation(collective::Conversation& own, std::vector<double>& turn_bytes)
-      : own_(own), turn_bytes_(turn_bytes) {}
+  // turns: what each member sends each other one, by turn; the rows of `rank` are written.
+  NotedConversation(collective::Conversation& own, std::size_t rank, std::vector<Messages>& turns)
+      : own_(own), rank_(rank), turns_(turns) {}
 
   std::size_t turns() const override { return own_.turns(); }
   void Begin(std::size_t turn) override { own_.Begin(turn); }
   std::span<const std::byte> Outgoing(std::size_t turn, int peer) override {
     const std::span<const std::byte> message = own_.Outgoing(turn, peer);
-    turn_bytes_[turn] += static_cast<double>(message.size());
+    turns_[turn][rank_][static_cast<std::size_t>(peer)] = static_cast<double>(message.size());
     return message;
   }
   std::span<std::byte> Incoming(std::size_t turn, int peer) override {
@@ -33,7 +34,8 @@ class NotedConversation : public collective::Conversation {
 
  private:
   collective::Conversation& own_;
-  std::vector<double>& turn_bytes_;
+  const std::size_t rank_;
+  std::vector<Messages>& turns_;
 };
 
 }  // namespace
@@ -332,12 +334,26 @@ void Group::SendPair(std::span<const int> ranks, Network& network) {
   std::ranges::copy(call.times, times_.begin());
 }
 
-// The members' messages of a turn differ little: each is sent as their mean.
+// Where all send all others something, their messages differ little: each is sent as their mean.
+// Where some send others nothing, they go one by one.
 void Group::SendTurns(CollectiveCall call, Network& network) {
   const auto members = static_cast<double>(members_.size());
-  for (const double bytes : turn_bytes_) {
-    const double each = members > 1 ? bytes / (members * (members - 1)) : 0;
-    call.bytes = Weight(each / sizeof(float));
+  for (Messages& messages : turns_) {
+    double sum = 0;
+    double sent = 0;
+    for (std::vector<double>& of_member : messages) {
+      for (double& bytes : of_member) {
+        sum += bytes;
+        sent += bytes > 0 ? 1 : 0;
+        bytes = Weight(bytes / sizeof(float));
+      }
+    }
+    const double pairs = members * (members - 1);
+    if (sent < pairs) {
+      RunMessages(places_, messages, call, network);
+      continue;
+    }
+    call.bytes = Weight((pairs > 0 ? sum / pairs : 0) / sizeof(float));
     RunAllToAll(places_, call, network);
   }
 }
@@ -346,11 +362,13 @@ void Group::Combine() {
   operations_.clear();
   for (const Part* const part : parts_) operations_.push_back(part->operation);
   if (operations_.front().kind != Kind::kConversation) return collective::CarryOut(operations_);
-  turn_bytes_.assign(operations_.front().conversation->turns(), 0);
+  const std::size_t members = members_.size();
+  turns_.assign(operations_.front().conversation->turns(),
+                Messages(members, std::vector<double>(members)));
   std::vector<NotedConversation> noted;
   noted.reserve(operations_.size());
   for (Operation& operation : operations_) {
-    noted.emplace_back(*operation.conversation, turn_bytes_);
+    noted.emplace_back(*operation.conversation, noted.size(), turns_);
     operation.conversation = &noted.back();
   }
   collective::CarryOut(operations_);

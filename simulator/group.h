@@ -138,8 +138,8 @@ class Group {
   std::vector<Part*> parts_;
   std::vector<Instant> times_;
   std::vector<Operation> operations_;
-  std::vector<double> turn_bytes_;  // that all members sent, by turn of a conversation
-  std::string failure_;             // empty: none
+  std::vector<Messages> turns_;  // that all members sent, by turn of a conversation
+  std::string failure_;          // empty: none
   Instant failed_at_ = Instant::max();
   Instant last_arrival_{};
   double bytes_sent_ = 0;

@@ -5,12 +5,14 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/rng.h"
 #include "policies/catalogue.h"
 #include "policies/compatibility.h"
 #include "policies/learning_rate.h"
+#include "policies/mixing.h"
 #include "policies/post_local_synchronization.h"
 #include "simulator/examples.h"
 #include "simulator/fault_injection.h"
@@ -144,13 +146,14 @@ void DrawOptimizer(Dice& dice, SimulatedJob& job) {
 }
 
 constexpr std::string_view kFollowers = "lsgd";
+constexpr std::string_view kNeighbours = "decentlam";
 
 // The default counts twice, so that jobs do not differ in everything at once; but not that of the
 // synchronization, in which most can go wrong.
 std::string DrawPolicy(Dice& dice, policies::Axis axis) {
   std::vector<std::string> names;
   for (const policies::Policy& policy : policies::PoliciesOf(axis)) {
-    if (policy.name == kFollowers) continue;  // DrawFollowers has it
+    if (policy.name == kFollowers || policy.name == kNeighbours) continue;  // drawn later
     names.emplace_back(policy.name);
     const bool standard = policy.name == policies::PolicyOf(policies::PlannerOptions{}, axis);
     if (standard && axis != policies::Axis::kSynchronization) names.emplace_back(policy.name);
@@ -359,6 +362,53 @@ void DrawFollowers(Dice& dice, Scenario& scenario) {
   }
 }
 
+// Members that hold a part of the optimizer's state each, where that goes with what was drawn, and
+// often with every step in place of what does not.
+void DrawShards(Dice& dice, Scenario& scenario) {
+  for (SimulatedJob& job : scenario.jobs) {
+    const engine::ShardOptions shards = {
+        .by = dice.Of<engine::ShardBy>({engine::ShardBy::kEqual, engine::ShardBy::kMemory}),
+        .copies = static_cast<std::uint32_t>(dice.Whole(1, 2))};
+    const bool draws = dice.Chance(0.25);
+    if (!draws || std::holds_alternative<engine::LambOptions>(job.engine.optimizer)) continue;
+    policies::PlannerOptions& adapt = job.settings.adapt;
+    const std::string before = adapt.synchronization.policy;
+    job.engine.shards = shards;
+    if (policies::ConflictsOf(SettingsOf(job).adapt).empty()) continue;
+    adapt.synchronization.policy = "every_step";
+    if (policies::ConflictsOf(SettingsOf(job).adapt).empty()) continue;
+    adapt.synchronization.policy = before;
+    job.engine.shards = {};
+  }
+}
+
+// Epochs of a part of the samples.
+void DrawSubsets(Dice& dice, Scenario& scenario) {
+  for (SimulatedJob& job : scenario.jobs) {
+    const engine::SubsetOptions subset = {.kind = engine::SubsetKind::kRandom,
+                                          .fraction = dice.Scale(0.02, 1),
+                                          .epochs = static_cast<std::uint32_t>(dice.Whole(1, 3))};
+    if (dice.Chance(0.15)) job.engine.subset = subset;
+  }
+}
+
+// Likewise, members that mix with their neighbours, by any graph and momentum that users may have.
+void DrawNeighbours(Dice& dice, Scenario& scenario) {
+  for (SimulatedJob& job : scenario.jobs) {
+    if (!dice.Chance(0.2)) continue;
+    policies::PlannerOptions& adapt = job.settings.adapt;
+    const std::string before = std::exchange(adapt.synchronization.policy, kNeighbours);
+    if (!policies::ConflictsOf(SettingsOf(job).adapt).empty())
+      adapt.synchronization.policy = before;
+    std::vector<std::string> graphs(policies::kTopologyNames.begin(),
+                                    policies::kTopologyNames.end());
+    graphs.emplace_back("auto");
+    adapt.synchronization.graph = dice.Of(graphs);
+    adapt.synchronization.correct_bias = dice.Chance(0.7);
+    job.engine.neighbours.correct_bias = adapt.synchronization.correct_bias;
+  }
+}
+
 }  // namespace
 
 Scenario RandomScenario(std::uint64_t seed) {
@@ -400,6 +450,12 @@ Scenario RandomScenario(std::uint64_t seed) {
   DrawVariants(variants, scenario);
   Dice followers(Rng(seed).Fork("followers"));
   DrawFollowers(followers, scenario);
+  Dice shards(Rng(seed).Fork("shards"));
+  DrawShards(shards, scenario);
+  Dice subsets(Rng(seed).Fork("subsets"));
+  DrawSubsets(subsets, scenario);
+  Dice neighbours(Rng(seed).Fork("neighbours"));
+  DrawNeighbours(neighbours, scenario);
   return scenario;
 }
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "agent/engine/samples/subset.h"
+#include "agent/subset/random_subset.h"
 #include "base/check.h"
 #include "base/rng.h"
 #include "simulator/agent.h"
@@ -254,7 +256,11 @@ Group& World::Meet(const GroupKey& key, const std::vector<std::string>& endpoint
     options.bytes_per_element *= (static_cast<double>(job.parameters) + lanes) / (own + lanes);
   }
   group = std::make_unique<Group>(scheduler_, network_, std::move(places), options);
-  checkers_.OnGroup(key, endpoints.size(), job.learner->train_samples());
+  ChosenSamples chosen;
+  if (job.engine.subset.kind != engine::SubsetKind::kNone) {
+    chosen = {.of = job.learner->train_samples(), .epochs = job.engine.subset.epochs};
+  }
+  checkers_.OnGroup(key, endpoints.size(), TrainSamples(job), chosen);
   return *group;
 }
 
@@ -307,12 +313,20 @@ job::JobSettings SettingsOf(const SimulatedJob& job) {
   settings.adapt.optimizer = NameOf(engine.optimizer);
   settings.adapt.momentum = sgd == nullptr ? 0 : sgd->momentum;
   settings.adapt.clip_norm = engine.clip_norm;
+  settings.adapt.shard = NameOf(engine.shards.by);
   settings.adapt.synchronization.look_ahead = engine.look_ahead;
   settings.stop_train_loss = engine.stop.train_loss;
   settings.stop_epochs = engine.stop.epochs;
   settings.stop_time = engine.stop.time;
   settings.stop_rounds = engine.stop.rounds;
   return settings;
+}
+
+std::uint64_t TrainSamples(const SimulatedJob& job) {
+  const std::uint64_t samples = job.learner->train_samples();
+  const engine::SubsetOptions& subset = job.engine.subset;
+  const bool all = subset.kind == engine::SubsetKind::kNone;
+  return all ? samples : subset::SizeOf(samples, subset.fraction);
 }
 
 Outcome Simulate(Scenario scenario) { return World(std::move(scenario)).Run(); }

@@ -34,7 +34,8 @@ struct CheckpointModel {
 // A job and what stands for its model and data.
 struct SimulatedJob {
   // Its specification, each fact once: what engines and controller both need of it stands in
-  // `engine` (SettingsOf), whose train_samples is the learner's.
+  // `engine` (SettingsOf), whose train_samples is the learner's. Its subset is none or drawn, as
+  // learners have no gradients of samples to choose by; shards by memory are as devices' speeds.
   engine::EngineOptions engine{};
   job::JobSettings settings{};
   std::string spec{};  // serialized; only carried to the records
@@ -63,6 +64,9 @@ struct SimulatedJob {
 // What the coordinator is told of the job: its settings, with stop conditions, base batch and
 // optimizer as the engines have them.
 job::JobSettings SettingsOf(const SimulatedJob& job);
+
+// Of an epoch: all of the learner's, or of its engine's subset.
+std::uint64_t TrainSamples(const SimulatedJob& job);
 
 // A user drains a host, and takes that back.
 struct HostDrain {

@@ -12,6 +12,8 @@
 
 #include "agent/life/life.h"
 #include "agent/life/standing.h"
+#include "agent/subset/random_subset.h"
+#include "base/check.h"
 #include "base/rng.h"
 #include "cuda/ops/vector.h"
 
@@ -223,7 +225,7 @@ life::OrFailure<life::Loaded> Worker::Load() {
   MakeMember();
   return life::Loaded{
       .ready = {.parameters = parameters_.size(),
-                .train_samples = around_.job.learner->train_samples(),
+                .train_samples = TrainSamples(around_.job),
                 .samples_per_second = TriedOut(),
                 .encodings = {policies::kEncodingNames.begin(), policies::kEncodingNames.end()}},
       .checkpoints_every = around_.job.checkpoints.every,
@@ -290,7 +292,12 @@ void Worker::MakeMember() {
   host_ = cuda::MakeHostDevice(around_.device.model().name);
   parameters_ = host_->Allocate(cuda::FlatLength(job.learner->segments()));
   engine::EngineOptions options = job.engine;
-  options.train_samples = job.learner->train_samples();
+  options.train_samples = TrainSamples(job);
+  options.subset.samples = job.learner->train_samples();
+  if (options.shards.by == engine::ShardBy::kMemory) {
+    const double speed = 1 / around_.device.model().sample_seconds;
+    options.shards.weight = static_cast<std::uint64_t>(std::max(1.0, std::round(speed)));
+  }
   options.validation.samples = validates_ ? 1 : 0;
   member_ = std::make_unique<engine::Member>(options, *host_, job.learner->segments(),
                                              parameters_.span());
@@ -503,9 +510,17 @@ life::OrFailure<engine::Validation> Worker::ValidateAtEdge() {
   return engine::Validation{.loss = loss.value_or(0), .samples = 1, .end = around_.scheduler.now()};
 }
 
-// Learners have no samples that could be told apart: who asks for a simulation is told so.
+// Learners have no gradients of samples: who asks for a simulation is told so.
 life::OrFailure<life::SubsetChoice> Worker::ChooseSubset() {
-  return life::Failure{.field = "data.subset", .message = "a simulation chooses no samples"};
+  if (process_.killed()) return Killed();
+  const engine::EngineOptions& options = member_->options;
+  TACTUS_CHECK(options.subset.kind == engine::SubsetKind::kRandom);
+  return life::SubsetChoice{
+      .subset = subset::DrawSubset(options.subset.samples, options.train_samples, options.seed,
+                                   engine_->ledger().subset().number + 1),
+      .end = around_.scheduler.now(),
+      .facts = std::to_string(options.train_samples) + " of " +
+               std::to_string(options.subset.samples) + " samples, drawn"};
 }
 
 // No parameters become a file.

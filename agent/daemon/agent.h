@@ -10,9 +10,11 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "agent/daemon/array_process.h"
 #include "agent/daemon/artifact_upload.h"
 #include "agent/daemon/blob_cache.h"
 #include "agent/daemon/channel_source.h"
@@ -113,6 +115,7 @@ class Agent {
     Worker::Options options{};
     WorkerFolders folders{};
     bool gpu = false;
+    std::string array{};  // of the jobs that it may share a process with; empty: none
     std::vector<std::uint64_t> pins{};
     std::size_t missing = 0;
     std::vector<tactus::v1::ToWorker> messages{};  // for it, in the meantime
@@ -132,6 +135,10 @@ class Agent {
   absl::StatusOr<Preparing> Prepare(const tactus::agent::v1::StartWorker& request) const;
   // Where its program is and what it may reach. All that it reads is here.
   absl::Status EnterBox(Preparing& prepared) const;
+  // The same of one that shares a process: that of its array on this device, or a new one.
+  absl::Status EnterArray(Preparing& prepared);
+  // Whether another worker may be started; it is of an array, or has a process of its own.
+  absl::Status CheckCount(bool of_array) const;
   // Fetches the files that it names by their hashes.
   void FetchFor(WorkerId id, const std::vector<BlobReference>& references);
   void OnFetched(WorkerId id, const BlobReference& reference,
@@ -188,6 +195,8 @@ class Agent {
   JobFolders job_folders_;
   std::map<WorkerId, Preparing> preparing_;
   std::map<WorkerId, Running> workers_;
+  // By array and device; those of which no job runs any more are gone.
+  std::map<std::pair<std::string, std::string>, std::weak_ptr<ArrayProcess>> arrays_;
   ArtifactUploader uploader_;
   CheckpointUploads checkpoints_;
   SnapshotUploads snapshots_;

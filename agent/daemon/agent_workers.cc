@@ -165,7 +165,8 @@ absl::Status Agent::EnterBox(Preparing& prepared) const {
 // Starts the process; all that it reads is here.
 absl::Status Agent::Launch(Preparing prepared) {
   const WorkerId id = prepared.options.id;
-  if (absl::Status status = EnterBox(prepared); !status.ok()) return status;
+  absl::Status entered = prepared.array.empty() ? EnterBox(prepared) : EnterArray(prepared);
+  if (!entered.ok()) return entered;
   MemoryKillFiles files = options_.memory_kill_files;
   std::error_code ignored;
   // Of its own limit, where it has one; else of whatever bounds the agent.
@@ -216,14 +217,15 @@ absl::StatusOr<Agent::Preparing> Agent::Prepare(
     return absl::PermissionDeniedError("program: node " + options_.node +
                                        " takes none; tactus-agent --allow-programs does");
   }
-  const std::size_t workers = workers_.size() + preparing_.size();
-  if (workers >= kWorkersPerDeviceMax * options_.devices.size()) {
-    return absl::ResourceExhaustedError(std::to_string(workers) + " workers run already");
-  }
+  // A device's speed is made up by the time of a process of one job.
+  const bool of_array = !request.array().empty() && device->emulated_speed == 0;
+  if (absl::Status status = CheckCount(of_array); !status.ok()) return status;
   const std::string id = std::to_string(request.worker_id());
   absl::StatusOr<WorkerFolders> folders = box_->MakeFolders(job, id);
   if (!folders.ok()) return folders.status();
-  Preparing preparing{.folders = *std::move(folders), .gpu = device->cuda};
+  Preparing preparing{.folders = *std::move(folders),
+                      .gpu = device->cuda,
+                      .array = of_array ? request.array() : ""};
   Worker::Options& options = preparing.options;
   options.id = WorkerId{request.worker_id()};
   options.user = box_->user();

@@ -1,5 +1,6 @@
 #include "agent/daemon/worker.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <utility>
@@ -17,15 +18,21 @@ constexpr Duration kMisuseGrace = Seconds(1);
 
 }  // namespace
 
-Worker::Worker(const Options& options, Handlers handlers)
+Worker::Worker(runtime::ControlThread& control, const Options& options, Handlers handlers)
     : id_(options.id),
       job_id_(options.start.job_id()),
       output_folder_(options.start.output_directory()),
-      handlers_(std::move(handlers)) {}
+      handlers_(std::move(handlers)),
+      array_(options.array),
+      leave_timer_(control) {}
+
+Worker::~Worker() {
+  if (array_ != nullptr) array_->Leave(id_);
+}
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(runtime::ControlThread& control,
                                                       const Options& options, Handlers handlers) {
-  std::unique_ptr<Worker> worker(new Worker(options, std::move(handlers)));
+  std::unique_ptr<Worker> worker(new Worker(control, options, std::move(handlers)));
   Worker* const self = worker.get();  // owns the socket and the process that call back
   absl::StatusOr<std::unique_ptr<WorkerSocket>> socket =
       WorkerSocket::Listen(control, options.socket_path,
@@ -39,12 +46,24 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(runtime::ControlThread& co
   *start.mutable_start() = options.start;
   worker->Send(start);
   if (worker->failed_) return absl::InvalidArgumentError("start: has no JSON form");
-  absl::StatusOr<std::unique_ptr<WorkerProcess>> process = WorkerProcess::Start(
-      control, options.command, [self](const WorkerExit& exit) { self->OnExit(exit); },
-      [self](std::string_view output) { self->handlers_.wrote(output); });
-  if (!process.ok()) return process.status();
-  worker->process_ = *std::move(process);
+  absl::Status begun = worker->Begin(control, options.command, options.socket_path);
+  if (!begun.ok()) return begun;
   return worker;
+}
+
+absl::Status Worker::Begin(runtime::ControlThread& control, const WorkerCommand& command,
+                           const std::string& socket_path) {
+  const auto exited = [this](const WorkerExit& exit) { OnExit(exit); };
+  const auto wrote = [this](std::string_view output) { handlers_.wrote(output); };
+  if (array_ != nullptr) {
+    array_->Enter(id_, socket_path, {.exited = exited, .wrote = wrote});
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::unique_ptr<WorkerProcess>> process =
+      WorkerProcess::Start(control, command, exited, wrote);
+  if (!process.ok()) return process.status();
+  process_ = *std::move(process);
+  return absl::OkStatus();
 }
 
 void Worker::Send(const tactus::v1::ToWorker& message) {
@@ -55,16 +74,30 @@ void Worker::Send(const tactus::v1::ToWorker& message) {
 }
 
 void Worker::Stop(Duration grace) {
+  if (array_ != nullptr) return LeaveArray(grace);
   if (process_ != nullptr) process_->Stop(grace);
 }
 
+void Worker::LeaveArray(Duration grace) {
+  if (grace == Duration(0)) return array_->Stop(grace);
+  if (!std::exchange(leaves_, true)) {
+    tactus::v1::ToWorker stop;
+    stop.mutable_stop()->set_reason("ended by its agent");
+    stop.mutable_stop()->set_discard(true);
+    const absl::StatusOr<std::string> line = FormatToWorker(stop);
+    if (line.ok()) static_cast<void>(socket_->Send(*line));
+  }
+  leave_timer_.After(grace, [this] { array_->Stop(Duration(0)); });
+}
+
 bool Worker::IsWorkers(pid_t pid) const {
+  if (array_ != nullptr) return pid == array_->pid();
   if (process_ == nullptr) return false;
   return ::getsid(pid) == process_->pid() || IsBelow(pid, process_->pid());
 }
 
 void Worker::OnLine(std::string_view line) {
-  if (failed_) return;
+  if (failed_ || leaves_) return;
   absl::StatusOr<tactus::v1::FromWorker> message = ParseFromWorker(line);
   if (!message.ok()) return Fail(std::string(message.status().message()));
   if (message->has_standing()) {
@@ -79,7 +112,7 @@ void Worker::OnLine(std::string_view line) {
 tactus::v1::Standing Worker::Standing() const {
   tactus::v1::Standing standing = standing_;
   standing.set_silent_seconds(standing_at_ ? ToSeconds(runtime::Now() - *standing_at_) : 0);
-  const ProcessSighting seen = LookAtProcess(process_->pid());
+  const ProcessSighting seen = LookAtProcess(pid());
   standing.set_stopped(seen.stopped);
   standing.set_storage(seen.storage);
   standing.set_processor_seconds(seen.processor_seconds);
@@ -100,8 +133,12 @@ void Worker::Fail(const std::string& reason) {
 }
 
 void Worker::OnExit(const WorkerExit& exit) {
+  leave_timer_.Cancel();
   socket_->Drain();
-  handlers_.exited(exit);
+  // As a process of its own would have been ended.
+  const bool left = leaves_ && exit.signal == 0;
+  handlers_.exited(left ? WorkerExit{.exit_code = -1, .signal = SIGTERM, .log_tail = exit.log_tail}
+                        : exit);
 }
 
 }  // namespace tactus::agent

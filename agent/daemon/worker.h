@@ -1,4 +1,4 @@
-// One worker as the agent sees it: a process, its socket, and what it says.
+// One worker as the agent sees it: a process, or its part of one, its socket, and what it says.
 
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "agent/daemon/array_process.h"
 #include "agent/daemon/worker_process.h"
 #include "agent/daemon/worker_socket.h"
 #include "base/id.h"
@@ -38,9 +39,16 @@ class Worker {
     std::string socket_path;
     std::optional<uid_t> user{};  // of the process; nothing: the agent's
     tactus::v1::Start start;
+    // Of several jobs, in which it is to be one; `command` is not looked at then. Null: a process
+    // of its own.
+    std::shared_ptr<ArrayProcess> array{};
   };
 
-  // Starts the process and sends it `start`.
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // Starts the process, or enters it, and sends it `start`.
   // Errors: as of WorkerSocket::Listen and WorkerProcess::Start.
   static absl::StatusOr<std::unique_ptr<Worker>> Start(runtime::ControlThread& control,
                                                        const Options& options, Handlers handlers);
@@ -48,18 +56,25 @@ class Worker {
   // Passes a message down. A worker that reads nothing is stopped in the end.
   void Send(const tactus::v1::ToWorker& message);
 
-  // Ends the process, kindly first.
+  // Ends the process, kindly first. In a process with others it is told to go, nothing that it says
+  // counts any more, and only where it does not in time the process is killed, and with it the
+  // others, which go on elsewhere.
   void Stop(Duration grace);
 
   // Where it stands: what it said last, and what is seen of its process.
   tactus::v1::Standing Standing() const;
 
   WorkerId id() const { return id_; }
+  bool in_array() const { return array_ != nullptr; }
   const std::string& job_id() const { return job_id_; }
   const std::string& output_folder() const { return output_folder_; }
 
  private:
-  Worker(const Options& options, Handlers handlers);
+  Worker(runtime::ControlThread& control, const Options& options, Handlers handlers);
+  absl::Status Begin(runtime::ControlThread& control, const WorkerCommand& command,
+                     const std::string& socket_path);
+  void LeaveArray(Duration grace);
+  pid_t pid() const { return array_ != nullptr ? array_->pid() : process_->pid(); }
 
   void OnLine(std::string_view line);
   // Whether the process is the worker's, in its session, which none can enter from outside, or was
@@ -77,6 +92,9 @@ class Worker {
   tactus::v1::Standing standing_;       // as it said last,
   std::optional<Instant> standing_at_;  // then; nothing: it never did
   std::unique_ptr<WorkerSocket> socket_;
+  const std::shared_ptr<ArrayProcess> array_;  // null: it has a process of its own
+  bool leaves_ = false;                        // it was told to, and is in one with others
+  runtime::Timer leave_timer_;
   std::unique_ptr<WorkerProcess> process_;  // null until it was started
 };
 

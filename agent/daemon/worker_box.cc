@@ -134,13 +134,7 @@ absl::Status WorkerBox::GiveBlob(const std::string& path) const {
   return runtime::FileError(errno, path, "cannot be given to the workers' user");
 }
 
-absl::StatusOr<std::shared_ptr<const box::Held>> WorkerBox::Confine(const tactus::v1::Start& start,
-                                                                    const WorkerFolders& folders,
-                                                                    const ProgramCommand* program,
-                                                                    bool gpu) const {
-  box::WorkerNeeds needs{.name = std::to_string(start.worker_id()),
-                         .writable = {folders.result, folders.scratch},
-                         .gpu = gpu};
+absl::Status WorkerBox::TakeFiles(const tactus::v1::Start& start, box::WorkerNeeds& needs) const {
   const std::string blobs = options_.state_folder + "/blobs/";
   const auto take = [&](const std::string& path) {
     const bool blob = path.starts_with(blobs) && runtime::IsSha256(path.substr(blobs.size()));
@@ -157,7 +151,24 @@ absl::StatusOr<std::shared_ptr<const box::Held>> WorkerBox::Confine(const tactus
     if (status.ok() && !file.empty()) status = take(file);
   }
   if (status.ok() && !start.checkpoint().empty()) status = take(start.checkpoint());
-  if (!status.ok()) return status;
+  return status;
+}
+
+absl::StatusOr<std::shared_ptr<const box::Held>> WorkerBox::Hold(
+    const box::WorkerNeeds& needs) const {
+  absl::StatusOr<box::Held> held = box_->Confine(needs);
+  if (!held.ok()) return held.status();
+  return std::make_shared<const box::Held>(*std::move(held));
+}
+
+absl::StatusOr<std::shared_ptr<const box::Held>> WorkerBox::Confine(const tactus::v1::Start& start,
+                                                                    const WorkerFolders& folders,
+                                                                    const ProgramCommand* program,
+                                                                    bool gpu) const {
+  box::WorkerNeeds needs{.name = std::to_string(start.worker_id()),
+                         .writable = {folders.result, folders.scratch},
+                         .gpu = gpu};
+  if (absl::Status status = TakeFiles(start, needs); !status.ok()) return status;
   if (program == nullptr) {
     needs.readable.push_back(options_.worker_binary);
   } else if (program->own_directory) {
@@ -165,9 +176,22 @@ absl::StatusOr<std::shared_ptr<const box::Held>> WorkerBox::Confine(const tactus
   } else {
     needs.named.push_back(program->directory);
   }
-  absl::StatusOr<box::Held> held = box_->Confine(needs);
-  if (!held.ok()) return held.status();
-  return std::make_shared<const box::Held>(*std::move(held));
+  return Hold(needs);
+}
+
+absl::StatusOr<std::shared_ptr<const box::Held>> WorkerBox::ConfineArray(
+    const tactus::v1::Start& start, bool gpu) const {
+  box::WorkerNeeds needs{.name = "array-" + std::to_string(start.worker_id()),
+                         .readable = {options_.state_folder + "/blobs", options_.worker_binary},
+                         .writable = {options_.state_folder + "/jobs"},
+                         .gpu = gpu};
+  if (absl::Status status = TakeFiles(start, needs); !status.ok()) return status;
+  return Hold(needs);
+}
+
+absl::Status WorkerBox::Admit(const tactus::v1::Start& start) const {
+  box::WorkerNeeds unused;
+  return TakeFiles(start, unused);
 }
 
 ProgramPlace WorkerBox::PlaceOf(const std::string& job) const {

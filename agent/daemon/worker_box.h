@@ -60,6 +60,15 @@ class WorkerBox {
                                                            const ProgramCommand* program,
                                                            bool gpu) const;
 
+  // Of a process that jobs like this one are in and enter later: it writes to the folders of all
+  // jobs of this node and reads all that was fetched for any, as who will come is not known. It
+  // runs no code of users. Errors: as Confine.
+  absl::StatusOr<std::shared_ptr<const box::Held>> ConfineArray(const tactus::v1::Start& start,
+                                                                bool gpu) const;
+
+  // What a job that enters such a process reads is its to read. Errors: as Confine.
+  absl::Status Admit(const tactus::v1::Start& start) const;
+
   ProgramPlace PlaceOf(const std::string& job) const;
 
  private:
@@ -68,6 +77,9 @@ class WorkerBox {
 
   // A file of the blob cache is read by who runs the workers, and by no others.
   absl::Status GiveBlob(const std::string& path) const;
+  // Everything that `start` names, by the agent's blobs and by the submitter's paths.
+  absl::Status TakeFiles(const tactus::v1::Start& start, box::WorkerNeeds& needs) const;
+  absl::StatusOr<std::shared_ptr<const box::Held>> Hold(const box::WorkerNeeds& needs) const;
 
   const Options options_;
   const std::unique_ptr<box::Box> box_;

@@ -75,6 +75,8 @@ class WorkerProcess {
   void Stop(Duration grace);
 
   pid_t pid() const { return pid_; }
+  // The end of what it has written so far.
+  std::string LogTail() const { return log_.Tail(); }
 
  private:
   struct Child {

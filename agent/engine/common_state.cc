@@ -17,6 +17,14 @@ bool RoundEngine::differ() const {
   return group_.size() > 1 && (own || member_.parameters_differ);
 }
 
+// Waits, and returns when that was; nothing: the group was lost by it.
+std::optional<Instant> RoundEngine::TakeMean(std::span<float> values) {
+  const Completion completion = group_.Average(values);
+  if (completion.progress != Progress::kFailed) return completion.at;
+  LoseGroup(completion.reason);
+  return std::nullopt;
+}
+
 // No round is under way, and all members know alike that they do this. What training ends with
 // stays in place.
 void RoundEngine::MeetAtMean() {
@@ -25,20 +33,15 @@ void RoundEngine::MeetAtMean() {
   const bool due = trains && (validation_due_ || residuals_due_);
   if (!differ() || member_.at_mean || !(due || ends)) return;
   member_.KeepOwn();
-  const Completion completion = group_.Average(member_.parameters);
-  if (completion.progress == Progress::kFailed) return LoseGroup(completion.reason);
-  if (trains) member_.MoveEdge(std::max(member_.edge, completion.at));
+  const std::optional<Instant> at = TakeMean(member_.parameters);
+  if (at && trains) member_.MoveEdge(std::max(member_.edge, *at));
 }
 
 // A plan under which members differed was followed by one under which they do not: they go on from
 // their mean.
 bool RoundEngine::AlignParameters() {
   if (!member_.parameters_differ || synchronizer_->traits().own_parameters) return true;
-  const Completion completion = group_.Average(member_.parameters);
-  if (completion.progress == Progress::kFailed) {
-    LoseGroup(completion.reason);
-    return false;
-  }
+  if (!TakeMean(member_.parameters)) return false;
   member_.parameters_differ = false;
   return true;
 }
@@ -47,11 +50,7 @@ bool RoundEngine::AlignParameters() {
 bool RoundEngine::AlignOptimizers() {
   if (!member_.optimizers_differ) return true;
   for (const std::span<float> state : member_.optimizer.State()) {
-    const Completion completion = group_.Average(state);
-    if (completion.progress == Progress::kFailed) {
-      LoseGroup(completion.reason);
-      return false;
-    }
+    if (!TakeMean(state)) return false;
   }
   member_.optimizer.GoOnFrom(member_.steps);
   member_.optimizers_differ = false;

@@ -36,6 +36,13 @@ struct LeaderOptions {
   }
 };
 
+// Of rounds in which members mix with their neighbours: neighbour_rounds.cc.
+struct NeighbourOptions {
+  // What mixing changes is a part of what momentum is of. False: momentum is of gradients alone,
+  // which enlarges what members with unlike samples differ by.
+  bool correct_bias = true;
+};
+
 struct EngineOptions {
   std::uint64_t seed = 1;           // of the samples' order
   std::uint64_t train_samples = 1;  // in an epoch, >= 1: of the subset, where there is one
@@ -51,6 +58,7 @@ struct EngineOptions {
   bool keep_local_momentum = true;    // of periodic rounds; false: zero after each combination
   bool elastic = false;               // windows of local steps last until all have taken theirs
   LeaderOptions leader{};
+  NeighbourOptions neighbours{};
   bool look_ahead = false;  // rounds of `delayed` begin where the step under way will end
   // What the caller adds up in the gradient buffer. False: the samples' gradients. True: the mean
   // gradients of its batches, each times its share of Batch::unit, so that a batch which is all of

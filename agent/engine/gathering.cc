@@ -75,6 +75,23 @@ void RoundEngine::PassResiduals() {
   if (trains) member_.MoveEdge(member_.edge + gathering_);
 }
 
+// What was gathered at this edge is of what is no more.
+void RoundEngine::ForgetGathered() {
+  gathered_.clear();
+  gathered_state_ = {};
+  state_gathered_ = parts_gathered_ = false;
+}
+
+// Once members have taken over what others hold: of residuals each keeps its own. False: the group
+// was lost by it. at: moves to when it is done. Where nothing was gathered nothing happens.
+bool RoundEngine::GatherAnew(Instant& at) {
+  if (!state_gathered_) return true;
+  const Completion completion = GatherState(member_, group_, gathered_state_);
+  if (completion.progress == Progress::kFailed) LoseGroup(completion.reason);
+  at = std::max(at, completion.at);
+  return outcome_ != Outcome::kGroupLost;
+}
+
 void RoundEngine::GatherShards() {
   TACTUS_CHECK(at_edge() && !pending_);
   Completion completion = GatherParts();

@@ -139,11 +139,13 @@ class LeaderRounds : public Synchronizer {
     member_.device.AddSquaredNorm(group_.vector(), norm2);
     TakeSeen();
     const bool sound = std::isfinite(norms2_on_host_.span()[1]);
+    const bool told = sound && std::isfinite(loss_sum_);
     repairs_ = !sound || recent_.skipped() >= kSkippedMost;
     LeaderScore score = recent_.Score();
     score.sound = sound;
     const std::uint32_t least = std::max(1u, member_.options.leader.loss_window / 2);
-    exchange_->Prepare({.score = score, .of_group = FollowsGroup(round), .least_steps = least});
+    exchange_->Prepare(
+        {.score = score, .loss_told = told, .of_group = FollowsGroup(round), .least_steps = least});
     group_.combination().Begin(*round.aggregator, group_.buffer(), std::move(lanes),
                                {.first_loss = member_.local_steps.first_loss()});
     group_.combination().Finish();
@@ -180,6 +182,8 @@ class LeaderRounds : public Synchronizer {
                                          .updates = round.updates},
                                         {.contributors = 1});
   }
+
+  double SamplesTold(const Lanes& lanes) const override { return exchange_->SamplesTold(lanes); }
 
   void Abandon() override {
     if (std::exchange(open_, false)) {
@@ -280,6 +284,7 @@ class LeaderRounds : public Synchronizer {
     double taken_loss = 0;
     double taken_samples = 0;
     double samples = 0;
+    loss_sum_ = 0;
     for (std::size_t i = 0; i < steps; ++i) {
       const double loss = seen_on_host_.span()[2 * i];
       const bool taken = seen_on_host_.span()[2 * i + 1] != 0;
@@ -295,7 +300,8 @@ class LeaderRounds : public Synchronizer {
         taken_samples > 0 ? taken_loss / taken_samples : std::numeric_limits<double>::quiet_NaN();
     const bool first_taken = seen_on_host_.span()[1] != 0;
     const double of_first = static_cast<double>(step_samples_.front());
-    const std::array<double, 1> all = {taken_samples == samples ? taken_loss : mean * samples};
+    loss_sum_ = taken_samples == samples ? taken_loss : mean * samples;
+    const std::array<double, 1> all = {loss_sum_};
     const std::array<double, 1> first = {first_taken ? seen_on_host_.span()[0] : mean * of_first};
     member_.device.Copy(all, group_.loss_sum());
     member_.device.Copy(first, member_.local_steps.first_loss());
@@ -345,6 +351,7 @@ class LeaderRounds : public Synchronizer {
   Instant begun_{};                          // the running round
   std::vector<std::uint64_t> steps_before_;  // in the round before, by rank
   std::vector<std::uint64_t> step_samples_;  // of the round
+  double loss_sum_ = 0;                      // of the round's samples, as the lanes have it
   bool open_ = false;                        // parameters may be within a round
   bool step_over_ = false;                   // the batch before ended a step
   bool repairs_ = false;                     // it takes over the leader's parameters

@@ -102,6 +102,10 @@ void Member::Restore(const EngineState& state) {
   window.reset();
   optimizer.GoOnFrom(steps);
   ledger.Restore(state.ledger);
+  if (options.subset.kind == SubsetKind::kNone && ledger.subset().number > 0) {
+    ledger.Choose({});  // of the job that this one goes on from
+    learning_rate.ForgetNoise();
+  }
   validations.Restore(state.validation);
   losses = {};
   for (const policies::RoundLosses& round : state.losses) losses.Add(round);

@@ -105,6 +105,11 @@ void ReadLeader(auto& archive, LeaderOptions& options) {
   ReadIfThere<std::uint32_t>(archive, "loss_window", options.loss_window);
 }
 
+// Of members that mix with their neighbours.
+void ReadNeighbours(auto& archive, NeighbourOptions& options) {
+  ReadIfThere<bool>(archive, "correct_bias", options.correct_bias);
+}
+
 // Only of policies whose rounds may overlap.
 void ReadOverlap(auto& archive, EngineOptions& options) {
   ReadIfThere<bool>(archive, "look_ahead", options.look_ahead);
@@ -161,6 +166,7 @@ void ReadSpec(auto& archive, EngineOptions& options) {
     adapt.Within("synchronization", [&](auto& axis) {
       ReadWindows(axis, options);
       ReadLeader(axis, options.leader);
+      ReadNeighbours(axis, options.neighbours);
       ReadOverlap(axis, options);
     });
     adapt.Within("encoding", [&](auto& axis) { ReadEncoding(axis, options.encoding); });

@@ -37,6 +37,7 @@ struct Round {
   Duration blocked{};
   Duration length{};    // from the former round's edge to its own
   Duration before{};    // of that, in groups that were lost
+  Duration exchange{};  // with neighbours, from when all had come
   Instant finished{};   // of the last batch
   Instant combining{};  // since when
 

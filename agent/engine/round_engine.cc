@@ -15,10 +15,11 @@ using collective::Progress;
 
 namespace {
 
-policies::RoundLosses LossesOf(const Lanes& lanes, std::uint64_t steps) {
+// told: of the lanes' samples, those whose losses are in the sums.
+policies::RoundLosses LossesOf(const Lanes& lanes, double told, std::uint64_t steps) {
   return {.common = {.sum = lanes.common_loss_sum, .samples = lanes.common_samples},
           .local = {.sum = lanes.loss_sum - lanes.common_loss_sum,
-                    .samples = lanes.samples - lanes.common_samples},
+                    .samples = told - lanes.common_samples},
           .steps = steps};
 }
 
@@ -181,8 +182,7 @@ void RoundEngine::TakeValidation(const Validation& validation) {
   // What was just found to be the best is what it ends for, whatever the training losses say.
   if (best || !member_.EndTrial()) return;
   validated_.reset();
-  gathered_state_ = {};  // of what is no more
-  state_gathered_ = false;
+  ForgetGathered();
   member_.at_mean = false;  // what was put back is this member's own
   MeetAtMean();
 }
@@ -199,6 +199,8 @@ void RoundEngine::TakeSubset(std::optional<Subset> subset, Instant end) {
   if (subset && former.number > 0) member_.learning_rate.ForgetNoise();
   Subset next = subset ? *std::move(subset) : former;
   next.epoch = member_.ledger.epoch();
+  next.kind = member_.options.subset.kind;
+  next.by_inputs = member_.options.subset.by_inputs;
   member_.ledger.Choose(std::move(next));
   member_.MoveEdge(std::max(member_.edge, end));
 }
@@ -221,7 +223,7 @@ void RoundEngine::Compare(const HashedParameters& own) {
                               .wrong = comparison.wrong};
     completion = TakeOver(member_, group_, rejoining);
     if (completion.progress == Progress::kFailed) return LoseGroup(completion.reason);
-    if (!ShareOutState(completion.at)) return;
+    if (!ShareOutState(completion.at) || !GatherAnew(completion.at)) return;
     parts_gathered_ = false;
     comparison_ = std::move(comparison);
   }
@@ -249,9 +251,7 @@ BlockCursor RoundEngine::CursorOf(Block block) const {
 void RoundEngine::OpenRound() {
   validated_.reset();
   member_.TakeOwn();
-  gathered_.clear();
-  gathered_state_ = {};
-  state_gathered_ = parts_gathered_ = false;
+  ForgetGathered();
   gathering_ = {};
   const policies::Plan& plan = group_.round_plan();
   synchronizer_ = &group_.synchronizer();
@@ -393,8 +393,10 @@ void RoundEngine::Apply(Round& round, Duration transfer) {
   const bool finite = lanes.nonfinite < spoilt && std::isfinite(combined.norm2);
   const bool useful = finite && any && !round.undone;
   member_.nonfinite_rounds = finite ? 0 : member_.nonfinite_rounds + 1;
-  // The gate has come to the same, from the same bits.
-  TACTUS_CHECK(synchronizer_->traits().elastic || combined.applied == (finite && any));
+  // The gate has come to the same, from the same bits, where it is one round's of all members.
+  const Synchronizer::Traits& traits = synchronizer_->traits();
+  const bool gated = !traits.elastic && !traits.own_parameters;
+  TACTUS_CHECK(!gated || combined.applied == (finite && any));
   if (useful && member_.shard) {
     const Completion shared = synchronizer_->Share(round, combined);
     if (shared.progress == Progress::kFailed) return LoseGroup(shared.reason);
@@ -406,7 +408,9 @@ void RoundEngine::Apply(Round& round, Duration transfer) {
   }
   synchronizer_->Apply(round, combined, useful);
   member_.encodings.Settle(useful);
-  if (useful) member_.AddLosses(LossesOf(lanes, round.updates));
+  if (useful) {
+    member_.AddLosses(LossesOf(lanes, synchronizer_->SamplesTold(lanes), round.updates));
+  }
   if (!finite) combined.norm2 = 0;
   Report(round, combined, transfer);
   Count(lanes);
@@ -422,7 +426,8 @@ std::string RoundEngine::ReasonOfSamples(double samples) const {
 void RoundEngine::Report(const Round& round, const Combined& combined, Duration transfer) {
   const Lanes& lanes = combined.lanes;
   const auto samples_global = static_cast<std::uint64_t>(lanes.samples);
-  const policies::RoundLosses losses = LossesOf(lanes, round.updates);
+  const policies::RoundLosses losses =
+      LossesOf(lanes, synchronizer_->SamplesTold(lanes), round.updates);
   const policies::UpdateFacts gradient = GradientFactsOf(round, combined);
   member_.samples += round.samples;
   member_.samples_global += samples_global;
@@ -439,6 +444,7 @@ void RoundEngine::Report(const Round& round, const Combined& combined, Duration 
        .blocked_seconds = ToSeconds(round.blocked),
        .transfer_seconds = ToSeconds(std::max(Duration{}, transfer)),
        .round_seconds = ToSeconds(round.length),
+       .exchange_seconds = ToSeconds(round.exchange),
        .bytes_sent = group_.combination().bytes() + round.shared_bytes,
        .gradient_norm2_local = finite && round.samples > 0 ? round.gradient_norm2 : 0,
        .gradient_norm2_global = gradient.gradient_norm2,

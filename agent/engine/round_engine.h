@@ -13,6 +13,7 @@
 //               so many; what they changed is combined (LocalSteps)
 //   lsgd        as many local steps as fit until all have taken their shares; then each is pulled
 //               towards the parameters of who has the least loss
+//   decentlam   one step; each mixes its parameters with its neighbours'
 //   delayed     as many steps as fit until the former round's combination is done everywhere; the
 //               gradient is combined while the next round computes, and applied at its end
 //
@@ -175,6 +176,7 @@ class RoundEngine {
   //   periodic    those after the last window. Within a window they are no edge: parameters are the
   //               member's own, and there is no way back for the optimizer's state
   //   lsgd        those after the last pull: each member's own, or the mean (see differ)
+  //   decentlam   those after the last step: likewise
   //   delayed     those after the last round that was applied. The one that is combined now has
   //               touched neither, and its samples are free in the state: it will be done anew.
   //               Between edges parameters may be ahead of them (EngineOptions::look_ahead)
@@ -233,12 +235,14 @@ class RoundEngine {
   const Validations& validations() const { return member_.validations; }
 
   // Whether all members are to choose now, before the next round, which samples epochs are made of
-  // from here on: at the beginning, and where so many epochs are over as the options say. All know
-  // it alike. It is an edge then with no round under way.
+  // from here on: at the beginning, where so many epochs are over as the options say, and where
+  // what was chosen is of another kind than theirs, be it within an epoch. All know it alike. It is
+  // an edge then with no round under way.
   bool selection_due() const;
-  // They have, all the same; its epoch is set here. `end` on this member's clock: the time counts
-  // as a validation's. Nothing: what was chosen before stays, for as many epochs. Requires:
-  // selection_due(), and something was chosen before where nothing is now.
+  // They have, all the same; its epoch and kind are set here. `end` on this member's clock: the
+  // time counts as a validation's. Nothing: what was chosen before stays, for as many epochs, in
+  // place of what was looked for. Requires: selection_due(), and something was chosen before where
+  // nothing is now.
   void TakeSubset(std::optional<Subset> subset, Instant end);
 
   // Whether all members are to compare their parameters now, before the next round: as one's clock
@@ -302,6 +306,8 @@ class RoundEngine {
   void Drain();
   void MeetAtMean();
   void PassResiduals();
+  bool GatherAnew(Instant& at);
+  void ForgetGathered();
   void ApplyPending();
 
   // From what was combined to parameters, report, ledger, plan and end.
@@ -318,6 +324,7 @@ class RoundEngine {
   std::vector<cuda::LaneValue> OwnLanesOf(const Round& round);
   bool ClockDecides() const;
   void AddToEnd(Round& round, Duration later);
+  std::optional<Instant> TakeMean(std::span<float> values);
   bool AlignParameters();
   bool AlignOptimizers();
 

@@ -42,9 +42,9 @@ void VisitOneBit(auto& one_bit, const auto& visit) {
   visit("one_bit.next_look", one_bit.next_look);
 }
 
-// Calls visit(name, field) for each; state: EngineState, constant or not. Fields are integers,
-// doubles, bools and Durations, which count nanoseconds. Checkpoints hold these names: they are
-// never changed.
+// Calls visit(name, field) for each; state: EngineState, constant or not. Fields are integers, a
+// SubsetKind, doubles, bools and Durations, which count nanoseconds. Checkpoints hold these names:
+// they are never changed.
 void VisitCounters(auto& state, const auto& visit) {
   visit("rounds", state.rounds);
   visit("samples_global", state.samples_global);
@@ -60,6 +60,8 @@ void VisitCounters(auto& state, const auto& visit) {
   visit("ledger.fresh", state.ledger.fresh);
   visit("subset.number", state.ledger.subset.number);
   visit("subset.epoch", state.ledger.subset.epoch);
+  visit("subset.kind", state.ledger.subset.kind);
+  visit("subset.by_inputs", state.ledger.subset.by_inputs);
   VisitValidation(state.validation, visit);
   VisitOneBit(state.one_bit, visit);
 }

@@ -10,6 +10,7 @@ std::vector<std::unique_ptr<Synchronizer>> AllSynchronizers(Member& member, Grou
   std::vector<std::unique_ptr<Synchronizer>> all;
   all.push_back(MakeDelayedRounds(member, group));
   all.push_back(MakeLeaderRounds(member, group));
+  all.push_back(MakeNeighbourRounds(member, group));
   all.push_back(MakeLocalRounds(member, group));
   all.push_back(MakeGradientRounds(member, group));  // after those that take some of its plans
   return all;

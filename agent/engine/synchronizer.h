@@ -5,6 +5,8 @@
 //                       done early may go on (elastic) or waits
 //   leader_rounds.cc    the members take steps of their own, and are pulled towards whose loss is
 //                       the least
+//   neighbour_rounds.cc the members take a step each, and mix their parameters with those of their
+//                       neighbours
 //   delayed_rounds.cc   gradients are combined while the next round computes, and applied after it
 //
 // The way of a round, as RoundEngine leads it:
@@ -101,6 +103,11 @@ class Synchronizer {
   // Fills in what a round has once it is combined.
   virtual void Apply(Round& round, const Combined& combined, bool useful) = 0;
 
+  // Of the samples of a combined round, those whose losses are in the lanes' sums. A member whose
+  // numbers are not finite brings no loss, and where that spoils the round for all it does not
+  // matter which are its: all of them by default.
+  virtual double SamplesTold(const Lanes& lanes) const { return lanes.samples; }
+
   // The group is lost: parameters become those of the last round that was applied; a window of
   // local steps may be kept beside them (Member::window). The ledger has the round still.
   virtual void Abandon() {}
@@ -133,6 +140,7 @@ std::vector<std::unique_ptr<Synchronizer>> AllSynchronizers(Member& member, Grou
 std::unique_ptr<Synchronizer> MakeGradientRounds(Member& member, Group& group);
 std::unique_ptr<Synchronizer> MakeLocalRounds(Member& member, Group& group);
 std::unique_ptr<Synchronizer> MakeLeaderRounds(Member& member, Group& group);
+std::unique_ptr<Synchronizer> MakeNeighbourRounds(Member& member, Group& group);
 std::unique_ptr<Synchronizer> MakeDelayedRounds(Member& member, Group& group);
 
 }  // namespace tactus::engine

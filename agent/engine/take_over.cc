@@ -33,6 +33,7 @@ std::uint64_t WordOf(std::uint32_t value) { return value; }
 std::uint64_t WordOf(std::uint64_t value) { return value; }
 std::uint64_t WordOf(double value) { return std::bit_cast<std::uint64_t>(value); }
 std::uint64_t WordOf(float value) { return std::bit_cast<std::uint32_t>(value); }
+std::uint64_t WordOf(SubsetKind value) { return static_cast<std::uint64_t>(value); }
 std::uint64_t WordOf(Duration value) { return static_cast<std::uint64_t>(value.count()); }
 
 void FromWord(std::uint64_t word, bool& value) { value = word != 0; }
@@ -44,6 +45,7 @@ void FromWord(std::uint64_t word, double& value) { value = std::bit_cast<double>
 void FromWord(std::uint64_t word, float& value) {
   value = std::bit_cast<float>(static_cast<std::uint32_t>(word));
 }
+void FromWord(std::uint64_t word, SubsetKind& value) { value = static_cast<SubsetKind>(word); }
 void FromWord(std::uint64_t word, Duration& value) {
   value = Duration(static_cast<Duration::rep>(word));
 }

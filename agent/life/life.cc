@@ -207,13 +207,15 @@ std::optional<Failure> Life::ChooseWhereDue() {
     return SaidOfGroup(*failure);
   }
   auto& choice = std::get<SubsetChoice>(chosen);
+  const Duration stood = std::max(Duration{}, choice.end - engine().edge());
   engine().TakeSubset(std::move(choice.subset), choice.end);
   if (group_.rank != 0) return std::nullopt;
   mail_.Send(protocol::SelectedMessage{.generation = group_.generation,
                                        .rounds = engine().rounds(),
                                        .epoch = engine().ledger().epoch(),
                                        .number = engine().ledger().subset().number,
-                                       .facts = std::move(choice.facts)});
+                                       .facts = std::move(choice.facts),
+                                       .seconds = ToSeconds(stood)});
   return std::nullopt;
 }
 

@@ -10,7 +10,6 @@
 #include <string>
 #include <utility>
 
-#include "agent/data/field_error.h"
 #include "agent/model/builtins.h"
 #include "agent/model/fused_ops.h"
 #include "agent/model/torch_device.h"
@@ -91,25 +90,15 @@ struct Architecture {
   std::function<at::Tensor(const Stacked& of, const at::Tensor& inputs)> run{};
 };
 
-absl::StatusOr<Architecture> ArchitectureOf(const ModelOptions& options) {
-  if (options.precision != Precision::kFloat32) {
-    return data::AtField("model.precision", absl::InvalidArgumentError(
-                                                "found bfloat16, fused jobs compute in float32"));
-  }
+// Requires: WhyNotFused(options) is empty.
+Architecture ArchitectureOf(const ModelOptions& options) {
   if (options.builtin == "cifar-cnn") return Architecture{.by_channels = true, .run = RunCifarCnn};
-  if (options.builtin == "bytes-lm") {
-    const BytesLmSizes defaults;
-    const BytesLmShape shape{.heads = options.heads ? *options.heads : defaults.heads,
-                             .layers = options.layers ? *options.layers : defaults.layers};
-    return Architecture{.run = [shape](const Stacked& of, const at::Tensor& tokens) {
-      return RunBytesLm(of, shape, tokens);
-    }};
-  }
-  return data::AtField("model.builtin",
-                       absl::InvalidArgumentError(
-                           "\"" + options.builtin +
-                           "\" is not fused; allowed are bytes-lm and cifar-cnn, which keep no "
-                           "statistics of their batches"));
+  const BytesLmSizes defaults;
+  const BytesLmShape shape{.heads = options.heads ? *options.heads : defaults.heads,
+                           .layers = options.layers ? *options.layers : defaults.layers};
+  return Architecture{.run = [shape](const Stacked& of, const at::Tensor& tokens) {
+    return RunBytesLm(of, shape, tokens);
+  }};
 }
 
 at::Tensor TensorOf(std::span<const std::byte> bytes, const data::TensorSpec& spec,
@@ -120,158 +109,123 @@ at::Tensor TensorOf(std::span<const std::byte> bytes, const data::TensorSpec& sp
                           at::TensorOptions().dtype(ToTorch(spec.type)));
 }
 
+bool HaveSameInputs(std::span<const FusedPart> parts) {
+  const std::span<const std::byte> first = parts.front().examples.inputs;
+  return std::ranges::all_of(parts, [&](const FusedPart& part) {
+    const std::span<const std::byte> inputs = part.examples.inputs;
+    return inputs.data() == first.data() || std::ranges::equal(inputs, first);
+  });
+}
+
+// [models, n]; not defined: no part has any.
+at::Tensor WeightsOf(std::span<const FusedPart> parts) {
+  const bool any = std::ranges::any_of(
+      parts, [](const FusedPart& part) { return !part.examples.weights.empty(); });
+  if (!any) return {};
+  std::vector<at::Tensor> weights;
+  for (const FusedPart& part : parts) {
+    const auto count = static_cast<std::int64_t>(part.examples.count);
+    const std::span<const float> own = part.examples.weights;
+    TACTUS_CHECK(own.empty() || own.size() == part.examples.count);
+    weights.push_back(own.empty() ? at::ones({count}, at::kFloat)
+                                  : torch::from_blob(const_cast<float*>(own.data()), {count},
+                                                     at::TensorOptions().dtype(at::kFloat)));
+  }
+  return at::stack(weights);
+}
+
 class TorchFusedModel final : public FusedModel {
  public:
-  // The models as they would be by themselves; they go once their weights were copied.
-  TorchFusedModel(std::vector<std::unique_ptr<Model>> solo, Architecture architecture,
-                  TorchDevice device)
-      : solo_(std::move(solo)),
-        models_(solo_.size()),
-        segments_(solo_.front()->segments()),
-        context_(solo_.front()->context()),
-        architecture_(std::move(architecture)),
-        device_(std::move(device)) {}
+  TorchFusedModel(const cuda::SegmentTable& segments, Architecture architecture, TorchDevice device)
+      : segments_(segments), architecture_(std::move(architecture)), device_(std::move(device)) {}
 
-  std::size_t models() const override { return models_; }
-  const cuda::SegmentTable& segments() const override { return segments_; }
-  std::optional<std::uint32_t> context() const override { return context_; }
-
-  void Bind(Rows parameters) noexcept override {
-    TACTUS_CHECK(parameters.values.size() >= models_ * parameters.stride && !solo_.empty());
-    parameters_ = parameters;
-    double unused = 0;
-    for (std::size_t i = 0; i < solo_.size(); ++i) {
-      solo_[i]->Bind(parameters.Row(i).first(cuda::FlatLength(segments_)), std::span(&unused, 1));
-    }
-    solo_.clear();
-  }
-
-  absl::Status ForwardBackward(std::span<const std::size_t> models,
-                               std::span<const Examples> examples, Rows gradients,
-                               std::span<double> losses) override;
-  absl::StatusOr<std::vector<EvaluationSums>> Evaluate(std::span<const std::size_t> models,
-                                                       std::span<const Examples> examples) override;
+  absl::StatusOr<std::vector<FusedSums>> ForwardBackward(std::span<const FusedPart> parts) override;
 
  private:
-  // A segment of all models, [models, ...], over the rows' memory.
-  at::Tensor ViewOf(Rows rows, const cuda::Segment& segment) const {
-    std::vector<std::int64_t> sizes = {static_cast<std::int64_t>(models_)};
-    sizes.insert(sizes.end(), segment.shape.begin(), segment.shape.end());
-    std::vector<std::int64_t> strides(sizes.size(), 1);
-    for (std::size_t i = sizes.size() - 1; i > 1; --i) strides[i - 1] = strides[i] * sizes[i];
-    strides[0] = static_cast<std::int64_t>(rows.stride);
-    return torch::from_blob(rows.values.data() + segment.offset, sizes, strides,
+  // Gradients of all parts, by segment, [models, ...].
+  struct Gradients {
+    std::vector<at::Tensor> by_segment{};
+  };
+
+  // A segment of one model, over the caller's memory.
+  at::Tensor ViewOf(const FusedPart& part, const cuda::Segment& segment) const {
+    const std::vector<std::int64_t> sizes(segment.shape.begin(), segment.shape.end());
+    const float* const values = part.parameters.data() + segment.offset;
+    return torch::from_blob(const_cast<float*>(values), sizes,
                             at::TensorOptions().dtype(at::kFloat).device(device_.device()));
   }
 
-  at::Tensor PlacesOf(std::span<const std::size_t> models) const {
-    std::vector<std::int64_t> places(models.begin(), models.end());
-    return torch::tensor(places, at::TensorOptions().dtype(at::kLong)).to(device_.device());
-  }
-
-  Stacked StackedOf(std::span<const std::size_t> models, bool for_gradients) const {
-    const bool all = models.size() == models_;
-    const at::Tensor places = all ? at::Tensor() : PlacesOf(models);
+  Stacked StackedOf(std::span<const FusedPart> parts) const {
     Stacked stacked;
     for (const cuda::Segment& segment : segments_) {
-      at::Tensor view = ViewOf(parameters_, segment);
-      if (!all) view = view.index_select(0, places);
-      stacked[segment.name] = for_gradients ? view.detach().requires_grad_(true) : view;
+      std::vector<at::Tensor> views;
+      for (const FusedPart& part : parts) views.push_back(ViewOf(part, segment));
+      stacked[segment.name] = at::stack(views).requires_grad_(true);
     }
     return stacked;
   }
 
-  static bool Shared(std::span<const Examples> examples) {
-    return std::ranges::all_of(examples, [&](const Examples& one) {
-      return one.inputs.data() == examples.front().inputs.data();
-    });
-  }
-
-  at::Tensor InputsOf(std::span<const Examples> examples) const {
+  at::Tensor InputsOf(std::span<const FusedPart> parts) const {
+    const bool shared = HaveSameInputs(parts);
     std::vector<at::Tensor> inputs;
-    const bool shared = Shared(examples);
-    for (const Examples& one : shared ? examples.first(1) : examples) {
+    for (const FusedPart& part : shared ? parts.first(1) : parts) {
+      const Examples& one = part.examples;
       inputs.push_back(device_.Bring(TensorOf(one.inputs, one.input_specs.front(), one.count)));
     }
-    const auto models = static_cast<std::int64_t>(examples.size());
+    const auto models = static_cast<std::int64_t>(parts.size());
     if (architecture_.by_channels) return shared ? inputs.front() : at::cat(inputs, 1);
     if (!shared) return at::stack(inputs);
     return inputs.front().unsqueeze(0).expand({models, -1, -1});
   }
 
-  at::Tensor TargetsOf(std::span<const Examples> examples) const {
+  at::Tensor TargetsOf(std::span<const FusedPart> parts) const {
     std::vector<at::Tensor> targets;
-    for (const Examples& one : examples) {
+    for (const FusedPart& part : parts) {
+      const Examples& one = part.examples;
       targets.push_back(
           device_.Bring(TensorOf(one.targets, one.target_spec, one.count)).to(at::kLong));
     }
     return at::stack(targets);
   }
 
-  // By model, the sum over its samples of the mean over a sample's positions.
-  static at::Tensor LossesOf(const at::Tensor& logits, const at::Tensor& targets) {
+  // By model, the sum over its samples of the mean over a sample's positions, by its weight.
+  at::Tensor LossesOf(const at::Tensor& logits, const at::Tensor& targets,
+                      const at::Tensor& weights) const {
     const at::Tensor each = at::cross_entropy_loss(logits.reshape({-1, logits.size(-1)}),
                                                    targets.reshape({-1}), {}, at::Reduction::None);
-    return each.reshape({targets.size(0), targets.size(1), -1}).mean(2).sum(1);
+    const at::Tensor samples = each.reshape({targets.size(0), targets.size(1), -1}).mean(2);
+    return weights.defined() ? (samples * weights.to(device_.device())).sum(1) : samples.sum(1);
   }
 
-  std::vector<std::unique_ptr<Model>> solo_;  // until Bind
-  const std::size_t models_;
   const cuda::SegmentTable segments_;
-  const std::optional<std::uint32_t> context_;
   const Architecture architecture_;
   const TorchDevice device_;
-  Rows parameters_;
 };
 
-absl::Status TorchFusedModel::ForwardBackward(std::span<const std::size_t> models,
-                                              std::span<const Examples> examples, Rows gradients,
-                                              std::span<double> losses) {
-  TACTUS_CHECK(!models.empty() && models.size() == examples.size() && parameters_.stride > 0);
+absl::StatusOr<std::vector<FusedSums>> TorchFusedModel::ForwardBackward(
+    std::span<const FusedPart> parts) {
+  TACTUS_CHECK(!parts.empty());
   const OnStream on_stream(device_);
   try {
-    const Stacked stacked = StackedOf(models, true);
-    const at::Tensor logits = architecture_.run(stacked, InputsOf(examples));
-    const at::Tensor by_model = LossesOf(logits, TargetsOf(examples));
+    const Stacked stacked = StackedOf(parts);
+    const at::Tensor logits = architecture_.run(stacked, InputsOf(parts));
+    const at::Tensor by_model = LossesOf(logits, TargetsOf(parts), WeightsOf(parts));
     // The sum, not the mean: each model's gradients are its own loss's.
     by_model.sum().backward();
-    const at::NoGradGuard no_grad;
-    const at::Tensor places = PlacesOf(models);
+    auto gradients = std::make_shared<Gradients>();
     for (const cuda::Segment& segment : segments_) {
-      ViewOf(gradients, segment).index_add_(0, places, stacked.at(segment.name).grad());
+      gradients->by_segment.push_back(stacked.at(segment.name).grad().contiguous());
     }
-    const at::Tensor found = by_model.detach().to(at::kDouble).cpu().contiguous();
-    for (std::size_t i = 0; i < models.size(); ++i) {
-      losses[models[i]] += found.data_ptr<double>()[i];
-    }
-    return absl::OkStatus();
-  } catch (const std::exception& error) {
-    return TorchError("model", error);
-  }
-}
-
-absl::StatusOr<std::vector<EvaluationSums>> TorchFusedModel::Evaluate(
-    std::span<const std::size_t> models, std::span<const Examples> examples) {
-  const OnStream on_stream(device_);
-  const at::NoGradGuard no_grad;
-  try {
-    const at::Tensor logits = architecture_.run(StackedOf(models, false), InputsOf(examples));
-    const at::Tensor targets = TargetsOf(examples);
-    const at::Tensor losses = LossesOf(logits, targets).to(at::kDouble).cpu().contiguous();
-    const at::Tensor right = logits.argmax(-1)
-                                 .eq(targets)
-                                 .to(at::kDouble)
-                                 .reshape({targets.size(0), targets.size(1), -1})
-                                 .mean(2)
-                                 .sum(1)
-                                 .cpu()
-                                 .contiguous();
-    std::vector<EvaluationSums> sums;
-    for (std::size_t i = 0; i < models.size(); ++i) {
-      sums.push_back({.loss_sum = losses.data_ptr<double>()[i],
-                      .correct_sum = right.data_ptr<double>()[i],
-                      .has_accuracy = true,
-                      .samples = examples[i].count});
+    // Waits, for all that was queued before as well.
+    const at::Tensor losses = by_model.detach().to(at::kDouble).cpu().contiguous();
+    std::vector<FusedSums> sums;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      FusedSums one{.loss = losses.data_ptr<double>()[i], .memory = gradients};
+      for (std::size_t k = 0; k < segments_.size(); ++k) {
+        one.gradients.push_back(gradients->by_segment[k].data_ptr<float>() +
+                                i * segments_[k].length);
+      }
+      sums.push_back(std::move(one));
     }
     return sums;
   } catch (const std::exception& error) {
@@ -279,25 +233,49 @@ absl::StatusOr<std::vector<EvaluationSums>> TorchFusedModel::Evaluate(
   }
 }
 
+std::string TextOf(const std::optional<std::uint32_t>& size) {
+  return size ? std::to_string(*size) : "-";
+}
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<FusedModel>> FusedModel::Open(const ModelOptions& options,
-                                                             std::span<const std::uint64_t> seeds) {
-  TACTUS_CHECK(!seeds.empty());
-  absl::StatusOr<Architecture> architecture = ArchitectureOf(options);
-  if (!architecture.ok()) return architecture.status();
-  std::vector<std::unique_ptr<Model>> solo;
-  for (const std::uint64_t seed : seeds) {
-    ModelOptions one = options;
-    one.seed = seed;
-    absl::StatusOr<std::unique_ptr<Model>> opened = Model::Open(one);
-    if (!opened.ok()) return opened.status();
-    solo.push_back(*std::move(opened));
+std::string WhyNotFused(const ModelOptions& options) {
+  if (options.builtin.empty()) {
+    return "model.torchscript: only built-in models are computed together";
   }
+  if (options.builtin != "cifar-cnn" && options.builtin != "bytes-lm") {
+    return "model.builtin: \"" + options.builtin +
+           "\" is not fused; allowed are bytes-lm and cifar-cnn, which keep no statistics of their "
+           "batches";
+  }
+  if (options.precision != Precision::kFloat32) {
+    return "model.precision: found bfloat16, fused jobs compute in float32";
+  }
+  if (options.loss != "cross_entropy") {
+    return "model.loss: found \"" + options.loss + "\", fused jobs have cross_entropy";
+  }
+  if (options.recompute || options.mesh.kind != MeshKind::kNone) {
+    return "model: computed again or split over devices, a fused model is neither";
+  }
+  return "";
+}
+
+std::string FusedShapeOf(const ModelOptions& options) {
+  std::string shape = options.builtin;
+  for (const auto& size : {options.width, options.heads, options.layers, options.context,
+                           options.classes, options.channels}) {
+    shape += " " + TextOf(size);
+  }
+  return shape;
+}
+
+absl::StatusOr<std::unique_ptr<FusedModel>> FusedModel::Open(const ModelOptions& options,
+                                                             const cuda::SegmentTable& segments) {
+  const std::string reason = WhyNotFused(options);
+  if (!reason.empty()) return absl::InvalidArgumentError(reason);
   absl::StatusOr<TorchDevice> device = TorchDevice::Open(options.device, options.stream);
   if (!device.ok()) return device.status();
-  return std::make_unique<TorchFusedModel>(std::move(solo), *std::move(architecture),
-                                           *std::move(device));
+  return std::make_unique<TorchFusedModel>(segments, ArchitectureOf(options), *std::move(device));
 }
 
 }  // namespace tactus::model

@@ -1,16 +1,14 @@
 // Several models of one shape, computed together: an array of jobs that differ in numbers alone.
 //
-// Each keeps parameters of its own, a row of one buffer in the layout of a single model: a row is
-// what that model would have by itself, and goes wherever its parameters go. What one row holds,
-// not-a-number included, has no influence on another's results.
+// Each keeps parameters of its own, in the layout of a single model and wherever they are; which go
+// together is told anew with each pass. What one holds, not-a-number included, has no influence on
+// another's results.
 
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -20,49 +18,43 @@
 
 namespace tactus::model {
 
-// A row a model: row i begins at i * stride. On the models' device.
-struct Rows {
-  std::span<float> values{};
-  std::size_t stride = 0;  // [elements] >= cuda::FlatLength(segments), a multiple of 16
-
-  std::span<float> Row(std::size_t i) const { return values.subspan(i * stride, stride); }
+// What a model brings to a pass. Parameters: [cuda::FlatLength(segments)], on the models' device.
+struct FusedPart {
+  std::span<const float> parameters{};
+  Examples examples{};
 };
+
+// What a pass makes of one part: the sums over its samples.
+struct FusedSums {
+  double loss = 0;
+  std::vector<const float*> gradients{};  // by segment, on the models' device
+  std::shared_ptr<const void> memory{};   // theirs, and that of all parts of the pass
+};
+
+// Empty where models of these options can be computed together; else why not, "field: ...": only
+// built-in ones without statistics of their batches can, bytes-lm and cifar-cnn, in float32 and
+// with cross-entropy.
+std::string WhyNotFused(const ModelOptions& options);
+
+// Equal for models that can go through one pass: all of the options but seed, device and stream.
+std::string FusedShapeOf(const ModelOptions& options);
 
 // Not thread-safe; one thread from Open to the end.
 class FusedModel {
  public:
-  // Of a built-in model without running statistics, in float32: bytes-lm and cifar-cnn. seeds: of
-  // the initial weights, one a model, in place of the options'; those are what Model::Open gives
-  // for it.
-  // Errors: as Model::Open; InvalidArgument, "model.builtin: ..." or "model.precision: ...", of
-  // what cannot be fused.
+  // segments: those of Model::Open with these options. What it does is queued on the options'
+  // stream. Errors: InvalidArgument, WhyNotFused; as Model::Open, of the device.
   static absl::StatusOr<std::unique_ptr<FusedModel>> Open(const ModelOptions& options,
-                                                          std::span<const std::uint64_t> seeds);
+                                                          const cuda::SegmentTable& segments);
 
   virtual ~FusedModel() = default;
 
-  virtual std::size_t models() const = 0;
-  // Of one; offsets are assigned (cuda::AssignOffsets).
-  virtual const cuda::SegmentTable& segments() const = 0;
-  virtual std::optional<std::uint32_t> context() const = 0;  // as Model
-
-  // Writes the initial weights into the rows, and computes with what they hold from now on. The
-  // memory outlives this.
-  virtual void Bind(Rows parameters) = 0;
-
-  // One pass of some of the models, each over as many examples; `examples` one for each. Adds to
-  // each row of `gradients` the sum over its samples of their gradients, and to its number in
-  // `losses`, [models()], that of their losses. Where all have the same memory as inputs, it is
-  // read once.
-  // models: rising. Errors: Internal with libtorch's message; ResourceExhausted, out of memory;
-  // nothing was added then.
-  virtual absl::Status ForwardBackward(std::span<const std::size_t> models,
-                                       std::span<const Examples> examples, Rows gradients,
-                                       std::span<double> losses) = 0;
-
-  // As Model::Evaluate, of each.
-  virtual absl::StatusOr<std::vector<EvaluationSums>> Evaluate(
-      std::span<const std::size_t> models, std::span<const Examples> examples) = 0;
+  // One pass of all parts, each over as many examples, of which there is one or more; returns what
+  // it is to each, when that is done. Where all have the same inputs, by their bytes, these are
+  // brought to the device once, and the first convolution is one for all.
+  // Errors: Internal with libtorch's message; ResourceExhausted, out of memory.
+  virtual absl::StatusOr<std::vector<FusedSums>> ForwardBackward(
+      std::span<const FusedPart> parts) = 0;
 };
 
 }  // namespace tactus::model

@@ -41,7 +41,11 @@ absl::Status TorchscriptTrainee::Open(const worker::TraineeHome& home) {
   model::ModelOptions options = job.model;
   options.device = device_->Name();
   options.stream = device_->stream();
-  if (absl::Status s = OpenModel(options); !s.ok()) return s;
+  {
+    const std::unique_ptr<threads::MutexLock> held = HoldOpening();
+    if (absl::Status s = OpenModel(options); !s.ok()) return s;
+  }
+  if (fusion_ != nullptr && !split_) model_ = fusion_->Join(std::move(model_), options, *device_);
   device_->OnMemoryShort([model = model_.get()] { model->ReleaseCachedMemory(); });
 
   data::DataOptions data = job.data;
@@ -110,8 +114,13 @@ void TorchscriptTrainee::Bind(std::span<float> parameters) {
   model_->Bind(parameters, sums_->losses.span());
 }
 
+std::unique_ptr<threads::MutexLock> TorchscriptTrainee::HoldOpening() {
+  return fusion_ == nullptr ? nullptr : std::make_unique<threads::MutexLock>(fusion_->opening());
+}
+
 // A pass over a few samples; then the speed, from which the first round's shares are made.
 absl::StatusOr<double> TorchscriptTrainee::TryOut() {
+  const std::unique_ptr<threads::MutexLock> held = HoldOpening();
   std::vector<std::uint64_t> indices(std::min(kTryOutSamples, train_samples()));
   std::iota(indices.begin(), indices.end(), 0);
   // The others, without whom there is no pass, are not known yet.
@@ -149,7 +158,8 @@ std::uint32_t TorchscriptTrainee::FirstCeiling() const {
 void TorchscriptTrainee::TellCeiling(std::uint32_t ceiling) {
   ++out_of_memory_.passes;
   out_of_memory_.pass_samples_max = ceiling;
-  std::cerr << "out of memory: at most " << ceiling << " samples in a pass from here on\n";
+  std::cerr << "out of memory: at most " + std::to_string(ceiling) +
+                   " samples in a pass from here on\n";
 }
 
 absl::Status TorchscriptTrainee::Compute(const engine::Batch& batch, engine::RoundEngine& engine) {

@@ -11,6 +11,7 @@
 
 #include "agent/data/dataset.h"
 #include "agent/model/model.h"
+#include "agent/torchscript/fusion.h"
 #include "agent/torchscript/gradient_intake.h"
 #include "agent/torchscript/micro_batches.h"
 #include "agent/torchscript/passes.h"
@@ -23,6 +24,9 @@ namespace tactus::torchscript {
 
 class TorchscriptTrainee final : public worker::Trainee {
  public:
+  // Of a process with others, whose passes go with theirs. Null: by itself. Outlives it.
+  explicit TorchscriptTrainee(Fusion* fusion = nullptr) : fusion_(fusion) {}
+
   absl::Status Open(const worker::TraineeHome& home) override;
 
   const cuda::SegmentTable& segments() const override { return model_->segments(); }
@@ -62,6 +66,10 @@ class TorchscriptTrainee final : public worker::Trainee {
   // Tells the log, and the next report, that passes have become smaller.
   void TellCeiling(std::uint32_t ceiling);
 
+  // While others open models, waits. Null: there are none.
+  std::unique_ptr<threads::MutexLock> HoldOpening();
+
+  Fusion* const fusion_;
   const worker::StartMessage* start_ = nullptr;
   cuda::Device* device_ = nullptr;
   worker::PassSums* sums_ = nullptr;

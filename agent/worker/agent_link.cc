@@ -27,7 +27,7 @@ std::string ErrnoText() { return std::strerror(errno); }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<AgentLink>> AgentLink::Connect(const std::string& path) {
+absl::StatusOr<int> ConnectToAgent(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(address.sun_path)) {
@@ -41,7 +41,13 @@ absl::StatusOr<std::unique_ptr<AgentLink>> AgentLink::Connect(const std::string&
     close(fd);
     return absl::UnavailableError("socket: '" + path + "': " + reason);
   }
-  return std::make_unique<AgentLink>(fd);
+  return fd;
+}
+
+absl::StatusOr<std::unique_ptr<AgentLink>> AgentLink::Connect(const std::string& path) {
+  const absl::StatusOr<int> fd = ConnectToAgent(path);
+  if (!fd.ok()) return fd.status();
+  return std::make_unique<AgentLink>(*fd);
 }
 
 AgentLink::AgentLink(int socket) : socket_(socket) {

@@ -18,6 +18,10 @@
 
 namespace tactus::worker {
 
+// A stream to the agent's Unix socket, which the caller closes. Errors: Unavailable, with the path
+// and the system's reason.
+absl::StatusOr<int> ConnectToAgent(const std::string& path);
+
 // A Unix stream socket with one JSON message a line each way. Its own thread does all reading and
 // writing; the training thread exchanges messages with it through two bounded queues. All calls:
 // the training thread.
@@ -30,7 +34,7 @@ class AgentLink final : public Agent {
   // Messages received and not yet taken; above it the link ends.
   static constexpr std::size_t kMessagesMax = 4096;
 
-  // Connects to the agent's socket. Errors: Unavailable, with the path and the system's reason.
+  // Errors: as of ConnectToAgent.
   static absl::StatusOr<std::unique_ptr<AgentLink>> Connect(const std::string& path);
 
   // Takes a connected socket. Owns it from now on.

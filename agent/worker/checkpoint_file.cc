@@ -51,6 +51,8 @@ std::string ToText(const Value& value) {
     return std::to_string(value.count());
   } else if constexpr (std::is_same_v<Value, bool>) {
     return value ? "1" : "0";
+  } else if constexpr (std::is_enum_v<Value>) {
+    return ToText(static_cast<std::underlying_type_t<Value>>(value));
   } else {
     std::array<char, 64> text{};
     const auto end = std::to_chars(text.data(), text.data() + text.size(), value);
@@ -68,6 +70,11 @@ bool FromText(const std::string& text, Value& value) {
   } else if constexpr (std::is_same_v<Value, bool>) {
     value = text == "1";
     return text == "0" || text == "1";
+  } else if constexpr (std::is_enum_v<Value>) {
+    std::underlying_type_t<Value> number = 0;
+    if (!FromText(text, number)) return false;
+    value = static_cast<Value>(number);
+    return true;
   } else {
     const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
     return end.ec == std::errc() && end.ptr == text.data() + text.size();

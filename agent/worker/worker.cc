@@ -78,12 +78,8 @@ life::Failure InGroup(const absl::Status& status) {
 }
 
 // To the job's log.
-void Tell(const std::string& line) { std::cerr << line << '\n'; }
-
-// As Ready has it.
-std::string NcclVersionOf(const cuda::Device& device) {
-  return device.cuda_index() ? cuda::nccl::VersionText(cuda::nccl::Version()) : "";
-}
+// Whole lines, as others of the process may write to it, too.
+void Tell(const std::string& line) { std::cerr << line + '\n'; }
 
 }  // namespace
 
@@ -119,7 +115,8 @@ life::OrFailure<life::Loaded> Worker::Load() {
                 .train_samples = trainee_.train_samples(),
                 .validation_samples = trainee_.validation_samples(),
                 .samples_per_second = samples_per_second_,
-                .nccl_version = NcclVersionOf(*device_),
+                .nccl_version =
+                    device_->cuda_index() ? cuda::nccl::VersionText(cuda::nccl::Version()) : "",
                 .encodings = {policies::kEncodingNames.begin(), policies::kEncodingNames.end()},
                 .program = trainee_.facts()},
       .checkpoints_every = start_.job.checkpoints_every,

@@ -1,11 +1,13 @@
 #include "client/observe/full_screen.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <utility>
 
@@ -21,6 +23,15 @@ FrameSize SizeOfScreen() {
     return {};
   }
   return {.rows = std::max<std::size_t>(2, found.ws_row), .columns = found.ws_col};
+}
+
+// The terminal of standard input, opened anew: Asio makes what it waits for non-blocking, which
+// standard input shares with standard output, where frames would be cut off, and with the shell.
+// Below 0: it cannot be.
+int OpenKeys() {
+  std::array<char, 256> name{};
+  if (ttyname_r(STDIN_FILENO, name.data(), name.size()) != 0) return -1;
+  return ::open(name.data(), O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
 }
 
 void Write(const std::string& codes) {
@@ -39,8 +50,9 @@ FullScreen::FullScreen(EventLoop& loop, std::function<void(char)> key)
   Enter();
   if (has_keys_) {
     boost::system::error_code failed;
-    input_.assign(dup(STDIN_FILENO), failed);
-    if (!failed) AwaitKeys();
+    const int keys = OpenKeys();
+    if (keys >= 0) input_.assign(keys, failed);
+    if (keys >= 0 && !failed) AwaitKeys();
   }
   AwaitResize();
   AwaitStop();
@@ -79,15 +91,16 @@ void FullScreen::Draw() {
   drawn_ = std::move(frame);
 }
 
-// Waits and then reads what is there, rather than reading asynchronously: that would make the
-// terminal non-blocking for the shell as well, which shares it.
+// What was to be read may be gone when it is read, as after a stop: the next key is awaited all the
+// same.
 void FullScreen::AwaitKeys() {
   input_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
                     [this](const boost::system::error_code& error) {
                       if (error) return;
                       std::array<char, 64> keys{};
                       const ssize_t count = read(input_.native_handle(), keys.data(), keys.size());
-                      if (count <= 0) return;
+                      const bool gone = count < 0 && (errno == EAGAIN || errno == EINTR);
+                      if (count <= 0 && !gone) return;
                       for (ssize_t i = 0; i < count; ++i) {
                         key_(keys[static_cast<std::size_t>(i)]);
                       }

@@ -7,6 +7,8 @@
 #include "client/render/tables.h"
 #include "client/text/text.h"
 #include "client/yaml/message_writer.h"
+#include "coordinator/job/arrays.h"
+#include "coordinator/spec/shape_of_job.h"
 
 namespace tactus::client {
 namespace {
@@ -37,12 +39,22 @@ std::string CheckpointText(const v1::Job& job) {
   return text;
 }
 
+// "lr-1f0c2a: shares a process with others of it on its device".
+std::string ArrayText(const std::string& name, const v1::JobSpec& spec) {
+  const std::string reason = spec::WhyByItself(spec::Resolve(spec));
+  return Printable(name + ": " +
+                   (reason.empty() ? "shares a process with others of it on its device"
+                                   : "by itself, as " + reason));
+}
+
 std::string IdentityText(const v1::Job& job) {
   Rows rows = {{"resource", Printable(job.name())},
                {"uid", Printable(job.uid())},
                {"etag", Printable(job.etag())},
                {"workers wanted", WorkersText(job.spec().workers())},
                {"updated", FormatLocalTime(job.update_time())}};
+  const auto array = job.labels().find(job::kArrayLabel);
+  if (array != job.labels().end()) rows.push_back({"array", ArrayText(array->second, job.spec())});
   if (!job.owner().empty()) rows.push_back({"owner", Printable(job.owner())});
   if (job.checkpoint_rounds() > 0) {
     rows.push_back({"checkpoint", CheckpointText(job)});

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "client/local/doctor_blobs.h"
 #include "client/local/doctor_links.h"
 #include "client/local/support_bundle.h"
 #include "client/render/error_lines.h"
@@ -27,6 +28,13 @@ class DoctorVerb : public Verb {
                    "128 MiB at most, one after the other. Nodes with jobs are left out");
     verb->add_flag("--while-training", while_training_,
                    "With --links: also of nodes with jobs, whose rounds may take longer meanwhile");
+    verb->add_option("--blobs", blobs_.place,
+                     "Also at the bucket of a coordinator's --blobs, s3://BUCKET/PREFIX: writes, "
+                     "reads, lists and removes an object, and compares clocks; keys as there");
+    verb->add_option("--blobs-endpoint", blobs_.endpoint, "With --blobs: as the coordinator's");
+    verb->add_option("--blobs-region", blobs_.region, "With --blobs: as the coordinator's");
+    verb->add_option("--blobs-credentials", blobs_.keys_file, "With --blobs: as the coordinator's");
+    verb->add_option("--blobs-ca", blobs_.authority_file, "With --blobs: as the coordinator's");
     verb->add_option(
         "--bundle", bundle_,
         "Also write what somebody who helps has to know into this folder: findings, "
@@ -34,6 +42,8 @@ class DoctorVerb : public Verb {
         "before you hand it on");
   }
   std::string Check() override {
+    const absl::Status blobs = blobs_.Validate();
+    if (!blobs.ok()) return "--" + std::string(blobs.message());
     if (while_training_ && !links_) return "--while-training: goes with --links";
     return links_ && local_ ? "--links: are between nodes; goes without --local" : "";
   }
@@ -41,6 +51,10 @@ class DoctorVerb : public Verb {
     std::vector<Finding> findings = JudgeHost(LookAtHost(means.surroundings));
     BundleContent content = {.version = TACTUS_VERSION,
                              .settings = RenderSettings(*means.settings, OutputFormat::kTable)};
+    if (!blobs_.place.empty()) {
+      blobs_.keys = means.surroundings.bucket_keys;
+      findings.push_back(JudgeBlobs(blobs_, LookAtBlobs(blobs_)));
+    }
     if (!local_) {
       findings.push_back(JudgeTls(LookAtTls(*means.settings)));
       const Instant begin = runtime::Now();
@@ -97,6 +111,7 @@ class DoctorVerb : public Verb {
   bool links_ = false;
   bool while_training_ = false;
   std::string bundle_;
+  bucket::BucketOptions blobs_;
 };
 
 }  // namespace

@@ -13,6 +13,8 @@
 #include "client/verbs/sweep_grid.h"
 #include "client/verbs/words.h"
 #include "client/yaml/job_file.h"
+#include "coordinator/job/arrays.h"
+#include "coordinator/spec/shape_of_job.h"
 
 namespace tactus::client {
 namespace {
@@ -43,6 +45,8 @@ class SweepVerb : public Verb {
     verb->add_option("--name", name_,
                      "Of the sweep. Default: the job's, with some letters. A sweep that is "
                      "submitted again under its name submits what is missing");
+    verb->add_flag("--apart", apart_,
+                   "Each job in a process of its own, also where several of them share a device");
     verb->add_flag("--dry-run", dry_run_, "Only have all of them checked by the coordinator");
     AddRepeated(verb, "--label", &label_texts_, "Add a label to all: --label team=vision");
     AddPriority(verb, &priority_);
@@ -74,6 +78,7 @@ class SweepVerb : public Verb {
     if (dry_run_) {
       means.screen.Say(job_file_ + ": " + CountOf(requests.size(), "job") +
                        ", all valid; nothing was submitted");
+      SayHowTheyTrain(requests, means.screen);
       return ExitCode::kOk;
     }
     return Submit(std::move(requests), means);
@@ -132,6 +137,8 @@ class SweepVerb : public Verb {
     auto& labels = *request.mutable_labels();
     labels.insert(labels_.begin(), labels_.end());
     labels[kSweepLabel] = name_;
+    // Of a label that the user gives, other jobs may be too.
+    if (!apart_) labels.try_emplace(job::kArrayLabel, name_);
     for (const Override& value : point) labels[kSweptPrefix + value.path] = LabelOf(value.value);
     request.set_request_id(name_ + "-" + std::to_string(at));
     return request;
@@ -156,7 +163,21 @@ class SweepVerb : public Verb {
     means.screen.Say("sweep " + Printable(name_) +
                      " submitted: " + CountOf(requests.size(), "job") + "; tactus get sweep " +
                      Printable(name_) + " shows how they do");
+    SayHowTheyTrain(requests, means.screen);
     return ExitCode::kOk;
+  }
+
+  // By the first that cannot share a process: most often none can, for the same reason.
+  void SayHowTheyTrain(const std::vector<v1::CreateJobRequest>& requests,
+                       const Screen& screen) const {
+    if (apart_ || requests.size() < 2) return;
+    for (const v1::CreateJobRequest& request : requests) {
+      const std::string reason = spec::WhyByItself(spec::Resolve(request.spec()));
+      if (reason.empty()) continue;
+      screen.Say("each trains in a process of its own: " + Printable(reason));
+      return;
+    }
+    screen.Say("those that find no device free share one with others of the sweep, in one process");
   }
 
   void SayWhatIsMissing(int made, std::size_t all, const Screen& screen) const {
@@ -175,6 +196,7 @@ class SweepVerb : public Verb {
   std::map<std::string, std::string> labels_;  // of label_texts_
   std::string name_;
   std::string priority_;
+  bool apart_ = false;
   bool dry_run_ = false;
   std::string output_ = "table";
 };

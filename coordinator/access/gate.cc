@@ -167,10 +167,8 @@ absl::StatusOr<Gate::Rules> Gate::ReadRules(const Texts& texts) const {
   if (!revoked.ok()) return revoked.status();
   const auto shared = ParseList(options_.shared_folder, texts.shared_revoked);
   if (!shared.ok()) return shared.status();
-  // Each line is good: so are all together.
-  revoked = identity::Revocations::Parse(texts.revoked + "\n" + texts.shared_revoked);
-  if (!revoked.ok()) return revoked.status();
   rules.revocations = *std::move(revoked);
+  rules.revocations.Include(*shared);
   return rules;
 }
 

@@ -165,12 +165,15 @@ absl::Status BackupFolder::TakeBlobs(const Order& order, const std::set<std::str
     }
     const std::string from =
         service::BlobPath(order.state_folder + "/" + service::kBlobsName, sha256);
-    const absl::StatusOr<CopiedFile> copied =
-        CopyDurably({.folder = std::filesystem::path(from).parent_path().string(),
-                     .name = sha256,
-                     .to = to,
-                     .sha256 = sha256,
-                     .cancelled = order.cancelled});
+    FileCopy copy{.folder = std::filesystem::path(from).parent_path().string(),
+                  .name = sha256,
+                  .to = to,
+                  .sha256 = sha256,
+                  .cancelled = order.cancelled};
+    if (order.fetch && !std::filesystem::exists(from, error)) {
+      copy.fetch = [&](const FileCopy::Take& take) { return order.fetch(sha256, take); };
+    }
+    const absl::StatusOr<CopiedFile> copied = CopyDurably(copy);
     if (absl::IsDataLoss(copied.status())) {
       report.missing.emplace_back(copied.status().message());
       continue;

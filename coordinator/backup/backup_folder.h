@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "coordinator/files/blob_store.h"
 #include "coordinator/job/records.h"
 
 namespace tactus::backup {
@@ -43,6 +44,7 @@ class BackupFolder {
   struct Order {
     job::WallTime now = 0;              // time of day; the backup's name
     std::string state_folder{};         // where the blobs are, and a copy of the database
+    service::BlobStore::Fetch fetch{};  // of those that are not there; empty: all are
     std::function<void()> copy_read{};  // called when that copy is not needed any more
     std::function<bool()> cancelled{};  // asked now and then
   };

@@ -108,6 +108,7 @@ void Backups::CopyDatabase() {
 absl::StatusOr<BackupFolder::Report> Backups::Write() {
   return folder_.Write({.now = runtime::WallNow(),
                         .state_folder = around_.state_folder,
+                        .fetch = around_.blobs.Source(),
                         .copy_read = [this] { GiveBackCopy(); },
                         .cancelled = [this] { return stopping_.load(); }});
 }

@@ -21,7 +21,16 @@ absl::Status NotReadable(const FileCopy& copy, const absl::Status& status) {
   return absl::DataLossError(copy.folder + "/" + std::string(status.message()));
 }
 
+absl::Status AppendFetched(const FileCopy& copy, runtime::ArrivingFile& to) {
+  const absl::Status fetched = copy.fetch([&](std::string_view bytes) {
+    if (copy.cancelled()) return absl::CancelledError("copy: is not wanted any more");
+    return to.Append(bytes);
+  });
+  return absl::IsNotFound(fetched) ? NotReadable(copy, fetched) : fetched;
+}
+
 absl::Status Append(const FileCopy& copy, runtime::ArrivingFile& to) {
+  if (copy.fetch) return AppendFetched(copy, to);
   absl::StatusOr<service::ArtifactReader> from =
       service::ArtifactReader::Open(copy.folder, copy.name);
   if (!from.ok()) return NotReadable(copy, from.status());

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace tactus::backup {
@@ -16,6 +18,9 @@ struct FileCopy {
   std::string to{};                   // where its copy is to lie; nothing is there
   std::string sha256{};               // what its content has; empty: not known
   std::function<bool()> cancelled{};  // asked now and then
+  // Where the file does not lie in a folder: gives all of it to `take`, piece by piece.
+  using Take = std::function<absl::Status(std::string_view)>;
+  std::function<absl::Status(const Take& take)> fetch{};
 };
 
 struct CopiedFile {
@@ -25,7 +30,7 @@ struct CopiedFile {
 
 // Copies a file; the copy is whole, durable and hashed, or not there. Makes the folder that it is
 // to lie in. Blocking; any thread. Errors: DataLoss, the file is not there, cannot be read or has
-// another hash; Cancelled; what writing fails with, as runtime::FileError.
+// another hash; Cancelled; what fetching fails with otherwise, and writing, as runtime::FileError.
 absl::StatusOr<CopiedFile> CopyDurably(const FileCopy& copy);
 
 }  // namespace tactus::backup

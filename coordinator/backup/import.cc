@@ -1,6 +1,8 @@
 #include "coordinator/backup/import.h"
 
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -10,6 +12,7 @@
 
 #include "coordinator/files/blob_scan.h"
 #include "coordinator/files/blob_store.h"
+#include "coordinator/files/bucket_blobs.h"
 #include "coordinator/files/state_folder.h"
 #include "coordinator/store/store.h"
 #include "runtime/process.h"
@@ -54,6 +57,16 @@ absl::StatusOr<std::set<std::string>> LookThrough(const std::string& path) {
   return service::ReadBlobs(**store);
 }
 
+using InBucket = std::map<std::string, std::uint64_t>;
+
+// What is in the bucket; nothing, where there is none.
+absl::StatusOr<InBucket> BlobsOf(const bucket::BucketOptions& options) {
+  if (options.place.empty()) return InBucket();
+  const absl::StatusOr<std::unique_ptr<bucket::Bucket>> bucket = bucket::Bucket::Open(options);
+  if (!bucket.ok()) return bucket.status();
+  return service::BucketBlobs::ListBlobs(**bucket);
+}
+
 // Jobs' logs and results are no blobs; without the key, workers of one group that the coordinator
 // tells of it before and after the import are told different secrets.
 std::vector<std::string> NotCopied(const std::string& from, const std::string& to) {
@@ -95,11 +108,14 @@ absl::StatusOr<ImportReport> Import(const ImportOrder& order) {
   if (!status.ok()) return status;
   const absl::StatusOr<std::set<std::string>> files = LookThrough(copy.path());
   if (!files.ok()) return files.status();
+  const absl::StatusOr<InBucket> there = BlobsOf(order.blobs);
+  if (!there.ok()) return there.status();
   const absl::StatusOr<store::Imported> rows = store::ImportIntoShared(copy.path(), order.to);
   if (!rows.ok()) return rows.status();
   ImportReport report{.rows = *rows, .files = files->size(), .from_backup = backup};
   for (const std::string& sha256 : *files) {
     const std::string blobs = order.files_folder + "/" + service::kBlobsName;
+    if (there->contains(sha256)) continue;
     if (!fs::exists(service::BlobPath(blobs, sha256), ignored)) ++report.missing;
   }
   report.to_copy = NotCopied(order.from, order.files_folder);

@@ -88,6 +88,14 @@ void Upkeep::OnPruned(const absl::StatusOr<bool>& more, const std::vector<store:
 void Upkeep::Sweep() {
   if (!sweep_) return;
   sweep_->After(around_.intervals.sweep, [this] { Sweep(); });
+  around_.files.Post([this] {
+    around_.blobs.Refresh(
+        [this](const absl::Status& status) { status.ok() ? FindUsed() : NotSwept(status); });
+  });
+}
+
+// Any thread.
+void Upkeep::FindUsed() {
   const auto used = std::make_shared<std::set<std::string>>();
   ScanBlobs({.storage = around_.storage,
              .store = around_.store,

@@ -62,6 +62,7 @@ class Upkeep {
   void Prune();
   void OnPruned(const absl::StatusOr<bool>& more, const std::vector<store::GoneJob>& gone);
   void Sweep();
+  void FindUsed();
   void Release();
   void FindUnnamed();
   void RemoveUnnamed(job::WallTime since);

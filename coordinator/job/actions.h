@@ -338,6 +338,7 @@ struct StartWorker {
   std::uint64_t skip_samples = 0;
   // Of more samples a pass ran out of memory on such a device; 0: that is not known.
   std::uint32_t pass_samples_max = 0;
+  std::string array{};  // as ArrayOf; with others of it on the device it may share a process
 };
 void Fields(auto& archive, Of<StartWorker> auto& action) {
   archive("node", action.node);
@@ -349,6 +350,7 @@ void Fields(auto& archive, Of<StartWorker> auto& action) {
   archive("checkpoint", action.checkpoint);
   archive("skip_samples", action.skip_samples);
   archive("pass_samples_max", action.pass_samples_max);
+  archive("array", action.array);
 }
 
 struct SendToWorker {

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "coordinator/job/arrays.h"
 #include "coordinator/job/wait_reason.h"
 
 namespace tactus::job {
@@ -29,9 +30,11 @@ std::vector<HeldDevice> HeldBy(const std::vector<MemberRecord>& members,
                                const Membership& membership) {
   std::vector<HeldDevice> devices;
   for (const MemberRecord& member : members) {
-    const Holder* const holder = membership.HolderOf(member.node, member.device);
-    if (holder == nullptr || holder->worker != member.worker) continue;
+    const std::vector<Holder> holders = membership.HoldersOf(member.node, member.device);
+    if (std::ranges::find(holders, member.worker, &Holder::worker) == holders.end()) continue;
     devices.push_back(Held(member, membership));
+    // Of an array one after the other leaves where room is made.
+    if (holders.front().worker != member.worker) devices.back().usable = false;
   }
   return devices;
 }
@@ -116,6 +119,63 @@ std::optional<Schedule> Admission::MakeSchedule(const Membership& membership, In
   Wake(now);
   if (waiting_.empty() && (active_.empty() || !membership.AnyFree())) return std::nullopt;
   return job::MakeSchedule(View(membership, now));
+}
+
+// Of the array's devices each as often as jobs may still enter there, those with the fewest first.
+std::vector<MemberRecord> Admission::SeatsOf(const std::string& array,
+                                             const Membership& membership) const {
+  std::multimap<std::size_t, MemberRecord> by_jobs;
+  std::set<std::pair<std::string, std::string>> seen;
+  for (const auto& [id, job] : active_) {
+    const JobRecord& record = job->record();
+    const bool begun = record.state == JobState::kStarting || record.state == JobState::kRunning;
+    if (!begun || record.members.size() != 1 || ArrayOf(record) != array) continue;
+    const MemberRecord& member = record.members.front();
+    const std::size_t jobs = membership.HoldersOf(member.node, member.device).size();
+    const auto seat = membership.Seat(member.node, member.device);
+    if (!seat || seat->place.emulated_speed > 0 ||
+        !seen.insert({member.node, member.device}).second)
+      continue;
+    if (!membership.MayHold(member, array)) continue;
+    for (std::size_t more = jobs; more < kArrayJobsMax; ++more) by_jobs.insert({more, seat->place});
+  }
+  std::vector<MemberRecord> seats;
+  for (const auto& [jobs, place] : by_jobs) seats.push_back(place);
+  return seats;
+}
+
+std::vector<Schedule::Grant> Admission::Boarding(const Membership& membership) const {
+  std::vector<Schedule::Grant> grants;
+  const std::vector<JobId> front = line_.Front(kWaitingLookedAt);
+  const auto array_of = [&](JobId id) { return ArrayOf(waiting_.at(id)->record()); };
+  if (std::ranges::all_of(front, [&](JobId id) { return array_of(id).empty(); })) return grants;
+  std::vector<FreeDevice> free = membership.Free();
+  std::map<std::string, std::vector<MemberRecord>> seats;
+  for (const JobId id : front) {
+    const JobSettings& settings = waiting_.at(id)->record().settings;
+    const auto accepted = [&](DeviceKind kind, const NodeTraits& traits) {
+      return Accepts(settings, kind, traits, membership.Standard());
+    };
+    if (aside_.contains(line_.FirstAlike(id))) continue;
+    const auto fits = [&](const FreeDevice& one) { return accepted(one.kind, *one.traits); };
+    if (std::cmp_greater_equal(std::ranges::count_if(free, fits), settings.workers_min)) {
+      for (std::uint32_t taken = 0; taken < settings.workers_min; ++taken) {
+        free.erase(std::ranges::find_if(free, fits));
+      }
+      continue;
+    }
+    const std::string array = array_of(id);
+    if (array.empty()) return grants;
+    const auto [of_array, fresh] = seats.try_emplace(array);
+    if (fresh) of_array->second = SeatsOf(array, membership);
+    const auto seat = std::ranges::find_if(of_array->second, [&](const MemberRecord& place) {
+      return accepted(place.kind, membership.nodes().at(place.node).traits);
+    });
+    if (seat == of_array->second.end()) return grants;
+    grants.push_back({.job = id, .members = {*seat}});
+    of_array->second.erase(seat);
+  }
+  return grants;
 }
 
 ScheduleView Admission::View(const Membership& membership, Instant now) {

@@ -48,6 +48,10 @@ class Admission {
   // What is to be done now; nothing when no device could change hands.
   std::optional<Schedule> MakeSchedule(const Membership& membership, Instant now);
 
+  // Who can enter a process of its array that runs, on a device that others hold: in the queue's
+  // order up to the first who can neither do that nor have a free device, which comes first.
+  std::vector<Schedule::Grant> Boarding(const Membership& membership) const;
+
   // The schedule is carried out: tells those that still wait why they do, and sets Due.
   void Conclude(const Schedule& schedule, const Membership& membership, Turn turn);
 
@@ -57,6 +61,7 @@ class Admission {
  private:
   void Wake(Instant now);
   ScheduleView View(const Membership& membership, Instant now);
+  std::vector<MemberRecord> SeatsOf(const std::string& array, const Membership& membership) const;
   std::vector<WaitingJob> Servable(const ScheduleView& view, bool settled);
   void ExplainWaits(JobId head, const Membership& membership, Turn turn);
   void PlanNext(bool awaits_steady, Instant now);

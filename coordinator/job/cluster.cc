@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "coordinator/job/arrays.h"
 #include "coordinator/job/wait_reason.h"
 #include "coordinator/job/worker_ids.h"
 #include "policies/axis_policy.h"
@@ -175,8 +176,9 @@ void Cluster::HoldReturned(const JobController& job, const NodeJoined& event) {
   for (const MemberRecord& member : job.record().members) {
     const bool back = member.node == event.node && job.HasLive(member.worker) &&
                       (event.Runs(member.worker) || event.HasToTellOf(member.worker));
-    if (back && membership_.HolderOf(member.node, member.device) == nullptr) {
-      membership_.Hold(member, job.record().id, job.record().name);
+    const std::string array = ArrayOf(job.record());
+    if (back && membership_.MayHold(member, array)) {
+      membership_.Hold(member, job.record().id, job.record().name, array);
     }
   }
 }
@@ -324,6 +326,7 @@ void Cluster::Forget(JobId job) {
 
 void Cluster::Admit(Turn turn) {
   if (!membership_.marked().empty()) Drain(turn);
+  Board(turn);
   const std::optional<Schedule> schedule = admission_.MakeSchedule(membership_, turn.now);
   if (!schedule) return;
   for (const Schedule::Displaced& displaced : schedule->displaced) {
@@ -337,7 +340,14 @@ void Cluster::Admit(Turn turn) {
   }
   for (const Schedule::Grant& grant : schedule->starts) Start(grant, turn);
   FileActive();
+  Board(turn);
   admission_.Conclude(*schedule, membership_, turn);
+}
+
+// Those of an array that has begun need no device of their own; before the queue is looked at, so
+// that nobody makes room for them, and behind it, as the first of an array may have been started.
+void Cluster::Board(Turn turn) {
+  for (const Schedule::Grant& grant : admission_.Boarding(membership_)) Start(grant, turn);
 }
 
 // Jobs with workers on a node that is drained go on without them, or elsewhere.
@@ -380,7 +390,7 @@ std::vector<MemberRecord> Cluster::Employ(const Schedule::Grant& grant) {
   for (std::size_t i = 0; i < members.size(); ++i) {
     members[i].worker = workers[i];
     routes_[workers[i]] = {.job = record.id, .node = members[i].node};
-    membership_.Hold(members[i], record.id, record.name);
+    membership_.Hold(members[i], record.id, record.name, ArrayOf(record));
   }
   return members;
 }

@@ -97,6 +97,7 @@ class Cluster {
   void FileActive();
   void Forget(JobId job);
   void Admit(Turn turn);
+  void Board(Turn turn);
   void Drain(Turn turn);
   void Start(const Schedule::Grant& grant, Turn turn);
   std::vector<MemberRecord> Employ(const Schedule::Grant& grant);

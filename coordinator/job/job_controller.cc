@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "coordinator/job/arrays.h"
 #include "coordinator/job/attempts.h"
 #include "coordinator/job/mesh_places.h"
 #include "coordinator/job/snapshots.h"
@@ -62,7 +63,8 @@ void JobController::Start(std::vector<MemberRecord> members, Turn turn) {
                                        .device = member.device,
                                        .checkpoint = checkpoint,
                                        .skip_samples = skip,
-                                       .pass_samples_max = keeper_.PassSamplesMax(member)});
+                                       .pass_samples_max = keeper_.PassSamplesMax(member),
+                                       .array = ArrayOf(record())});
   }
 }
 
@@ -313,9 +315,10 @@ std::string JobController::EndingWords() const {
 }
 
 Duration JobController::CancelLimit() const {
-  const Duration validation = ValidationTime(record().progress.validation);
+  const Duration edge = EdgeTime(record());
   const Duration standard =
-      record().discard ? deadlines_.discard + validation : deadlines_.cancel + 2 * validation;
+      record().discard ? deadlines_.discard + edge
+                       : deadlines_.cancel + edge + ValidationTime(record().progress.validation);
   return record().cancel_grace.value_or(standard);
 }
 
@@ -478,12 +481,6 @@ void JobController::GoOnLater(Turn turn) {
     Rest(turn);
   }
   keeper_.Announce(turn);
-}
-
-void JobController::Rest(Turn turn) {
-  const Instant until = turn.now + BackOff(record().fruitless);
-  phase_ = phase::Idle{.rests_until = until};
-  keeper_.Rest(until);
 }
 
 // ---- Failures

@@ -307,6 +307,8 @@ class JobController {
   std::optional<std::string> Overdue(phase::Training& training, Turn turn);
   std::optional<std::string> Overdue(const phase::Ending& ending, Turn turn);
   std::optional<std::string> Overdue(phase::Regrouping& regrouping, Turn turn);
+  void See(std::uint32_t rank, const StandingMessage& standing, phase::Regrouping& regrouping,
+           Instant now) const;
   bool Excused(std::uint32_t rank, phase::Regrouping& regrouping, Turn turn);
   std::optional<std::string> Overdue(const phase::Leaving& leaving, Turn turn);
 

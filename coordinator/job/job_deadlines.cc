@@ -16,6 +16,12 @@ Duration ValidationTime(const ValidationProgress& made) {
   return Seconds(std::ceil(std::max(mean, made.newest ? made.newest->seconds : 0)));
 }
 
+Duration EdgeTime(const JobRecord& record) {
+  constexpr double kSelectionMost = 24 * 3600;
+  const double selection = std::min(std::max(record.selection_seconds, 0.0), kSelectionMost);
+  return ValidationTime(record.progress.validation) + Seconds(std::ceil(selection));
+}
+
 std::vector<Rung> LadderOf(const JobDeadlines& deadlines, const LadderFacts& facts) {
   const auto observed = [&](std::string name, const RoundMultiple& of, std::string guards) {
     return Rung{.name = std::move(name),
@@ -27,8 +33,8 @@ std::vector<Rung> LadderOf(const JobDeadlines& deadlines, const LadderFacts& fac
   Rung silence =
       observed("silence", deadlines.silence,
                "members whose node is not heard, while others are and no newer round came nor a "
-               "validation, of which one has its time besides: lost");
-  silence.value += facts.validation;
+               "validation; one, and a choice of samples, has its time besides: lost");
+  silence.value += facts.edge;
   return {
       observed("look", deadlines.look,
                "no newer round: all members are asked who waits for whom, and who stands still is "

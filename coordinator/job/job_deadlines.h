@@ -36,8 +36,9 @@ struct JobDeadlines {
       .rounds = 4, .least = std::chrono::seconds(2), .most = std::chrono::seconds(60)};
   // From the loss of a group, or from its members' words on it, to the next step of each of them
   // who is heard: its word that it lost its group, which it notices within a round, then its
-  // address. Who says nothing is asked for; where its agent answers it has one `inquiry` more, is
-  // ended, and the others go on without it.
+  // address. Who says nothing is asked for; where its agent answers twice, an `inquiry` apart, and
+  // it has done nothing meanwhile, it is ended, and the others go on without it. Who does something
+  // has as long as `silence`.
   RoundMultiple regroup = {
       .rounds = 4, .least = std::chrono::seconds(2), .most = std::chrono::seconds(60)};
   // From the first look at which two witnesses say that a member stands still, and at all looks
@@ -50,9 +51,9 @@ struct JobDeadlines {
   // From the first last word, or the return of all after a restart, to the last: evaluation.
   Duration finish = std::chrono::minutes(15);
   // From a cancel to the last Finished: the running round, the evaluation and the result's files;
-  // and twice ValidationTime, as one may have just begun and another one is the end's.
+  // and EdgeTime, as that may have just begun, and ValidationTime, as another one is the end's.
   Duration cancel = std::chrono::minutes(5);
-  // The same without a result: the running round, and a validation that may have just begun.
+  // The same without a result: the running round, and EdgeTime, which may have just begun.
   Duration discard = std::chrono::seconds(30);
   // From the last Finished, a file of the result, or an attempt of its node to bring any file, to
   // the next of these: some gigabytes over a slow network.
@@ -60,7 +61,7 @@ struct JobDeadlines {
   // While training, when a node is not heard and others are: from the last sign that its workers
   // live to the next, which is a report of a newer round, or a validation, by anybody. So long, or
   // so many of the job's rounds if that is longer: the length of rounds varies, and reports take
-  // their way; and ValidationTime, in which no round ends. Then a `second_look`. With the 10 s
+  // their way; and EdgeTime, in which no round ends. Then a `second_look`. With the 10 s
   // until a node counts as unheard, a worker that is dead and whose peers do not notice is known
   // after 50 s, or 20 rounds and 20 s. While starting, from the time that a node counts as unheard
   // to a start on others.
@@ -104,6 +105,11 @@ struct JobDeadlines {
 // that is longer, rounded up to a second. Of the first one nobody knows it: 0.
 Duration ValidationTime(const ValidationProgress& made);
 
+// How long the group may stand between two rounds: for a validation and, where epochs are of a part
+// of the samples, for the choice of another one, which takes as long as the longest of the job, to
+// a day, rounded up to a second. Of the first one nobody knows it.
+Duration EdgeTime(const JobRecord& record);
+
 // One step of the ladder of those that a training job's group is watched by, for people.
 struct Rung {
   std::string name{};
@@ -116,11 +122,11 @@ struct Rung {
 };
 
 // Shortest first, as far as their bounds go. round_seconds: as RoundMultiple::Of has it.
-// validation: ValidationTime. unheard: after which an agent counts as not heard. hold: the job's
+// edge: EdgeTime. unheard: after which an agent counts as not heard. hold: the job's
 // own.
 struct LadderFacts {
   double round_seconds = 0;
-  Duration validation{};
+  Duration edge{};
   Duration unheard{};
   Duration hold{};
 };

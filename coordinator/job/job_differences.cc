@@ -2,6 +2,7 @@
 // ones again: nothing has to be done for the group.
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,7 @@ void JobController::On(std::uint32_t rank, const DifferedMessage& message, Turn 
   keeper_.Announce(turn);
 }
 
-// What is trained on from here on. For people: nothing has to be done.
+// What is trained on from here on. Nothing has to be done, but to wait as long for the next one.
 void JobController::On(std::uint32_t rank, const SelectedMessage& message, Turn turn) {
   const bool counts = keeper_.tracker() && !keeper_.Secured() && rank == 0;
   if (!counts || message.generation != record().generation) return;
@@ -38,6 +39,9 @@ void JobController::On(std::uint32_t rank, const SelectedMessage& message, Turn 
   record.selections = message.number;
   record.selection = "after round " + std::to_string(message.rounds) + " and epoch " +
                      std::to_string(message.epoch) + ": " + message.facts;
+  if (std::isfinite(message.seconds)) {
+    record.selection_seconds = std::max(record.selection_seconds, message.seconds);
+  }
   keeper_.Announce(turn);
 }
 

@@ -16,13 +16,15 @@
 
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
-#include <set>
 #include <variant>
 
 #include "base/time.h"
 #include "coordinator/job/group_formation.h"
 #include "coordinator/job/stillness.h"
+#include "protocol/worker_messages.h"
 
 namespace tactus::job::phase {
 
@@ -51,6 +53,13 @@ struct Ending {
   Instant deadline;
 };
 
+// Of a member that says nothing, what its agent sees of it.
+struct Sighting {
+  protocol::StandingMessage standing{};
+  Instant at;
+  bool still = false;  // it does nothing
+};
+
 struct Regrouping {
   Instant since;
   Instant deadline;  // for what is awaited of those who are heard
@@ -58,7 +67,7 @@ struct Regrouping {
   std::optional<GroupFormation> formation{};
   bool stale = false;              // a member has applied other rounds than the next group was told
   std::optional<Instant> asked{};  // since when who is silent is asked for; nothing: not yet
-  std::set<std::uint32_t> answered{};  // ranks for which their agents answered since
+  std::map<std::uint32_t, Sighting> seen{};  // by rank: what their agents answered since
   std::optional<Ending> ending{};  // what the former group was about, which the next goes on with
 };
 

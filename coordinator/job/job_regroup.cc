@@ -8,7 +8,8 @@
 //
 // Who is gone is known for certain: its agent saw its exit, its node has another agent, or it said
 // itself that it fails. Who says nothing while the others wait, though its agent answers, is taken
-// for gone and ended; where its node is not heard, not before JobDeadlines::silence is over. Where
+// for gone and ended, unless its agent sees that it does something; in that case, or where its node
+// is not heard, not before JobDeadlines::silence is over. Where
 // nobody who stays says that it lost the group, as workers of older versions do not, or nobody
 // stays, the attempt is lost. Where several members make one replica, it goes on whole or not at
 // all: those of one that lost a member are ended with it, and where none is left, the attempt is
@@ -32,12 +33,12 @@ namespace {
 // Groups of the same members in a row that come to no round: what breaks them does not pass.
 constexpr int kRegroupsInVainMax = 4;
 
-// `rounds`, or twice as long as the last validation took, if that is longer: who validates may
-// notice nothing before it is through.
-Duration TimeToSpeak(const ProgressTracker& tracker, Duration rounds, Duration most) {
-  const std::optional<ValidationRecord> newest = tracker.progress().validation.newest;
-  if (!newest) return rounds;
-  return std::max(rounds, Duration(Seconds(std::min(2 * newest->seconds, ToSeconds(most)))));
+// `rounds`, or twice as long as the last validation or the longest choice of samples took, if that
+// is longer: who is about one may notice nothing before it is through.
+Duration TimeToSpeak(const JobRecord& record, Duration rounds, Duration most) {
+  const std::optional<ValidationRecord>& newest = record.progress.validation.newest;
+  const double edge = std::max(newest ? newest->seconds : 0, record.selection_seconds);
+  return std::max(rounds, Duration(Seconds(std::min(2 * edge, ToSeconds(most)))));
 }
 
 }  // namespace
@@ -125,8 +126,7 @@ void JobController::Regroup(Turn turn) {
 }
 
 void JobController::BeginRegrouping(Turn turn) {
-  const Duration speak =
-      TimeToSpeak(*keeper_.tracker(), Rounds(deadlines_.regroup), deadlines_.finish);
+  const Duration speak = TimeToSpeak(record(), Rounds(deadlines_.regroup), deadlines_.finish);
   phase::Regrouping regrouping{.since = turn.now, .deadline = turn.now + speak};
   if (const auto* ending = std::get_if<phase::Ending>(&phase_)) {
     regrouping.ending = *ending;
@@ -204,6 +204,7 @@ void JobController::FormNext(Turn turn) {
   if (again) LeaveOutNewcomers(turn);
   if (regroups_in_vain_ > 1) LeaveOutBlamed(turn);
   if (again) ranks = GoingOn();
+  if (ranks.empty()) return Lose(reason, turn);  // nor any more
   for (const std::uint32_t rank : outpaced) {
     std::erase(ranks, rank);
     joiners_.AddSpare(SpareOf(rank));
@@ -232,7 +233,7 @@ void JobController::FormNext(Turn turn) {
   regrouping.formation.emplace(size(), record().generation, GroupFormation::Phase::kMeeting);
   regrouping.stale = false;
   regrouping.asked.reset();
-  regrouping.answered.clear();
+  regrouping.seen.clear();
   SendGroup(turn);
 }
 
@@ -400,16 +401,31 @@ void JobController::GiveTimeToSpeak(Instant now) {
   regrouping->deadline = std::max(regrouping->deadline, now + Rounds(deadlines_.regroup));
 }
 
+// What its agent answers of one that is asked for. An answer to the question before may come with
+// this one's, and tells nothing new. Who is known to be stopped needs no second look.
+void JobController::See(std::uint32_t rank, const StandingMessage& standing,
+                        phase::Regrouping& regrouping, Instant now) const {
+  if (!regrouping.asked) return;
+  const auto [found, first] = regrouping.seen.try_emplace(
+      rank, phase::Sighting{.standing = standing, .at = now, .still = standing.stopped});
+  phase::Sighting& seen = found->second;
+  const Duration apart = now - seen.at;
+  if (first || apart < deadlines_.inquiry / 2) return;
+  seen = {.standing = standing, .at = now, .still = !Moves(seen.standing, standing, apart)};
+}
+
 // Its node is not heard, or may not be: a control stream that breaks for moments, or for less time
 // than a node is given until it counts as unheard, is nobody's end. Its agent is asked; where that
-// answers and the worker says nothing, the worker is to blame. An answer may get lost, so it is
-// asked for again, but not for ever.
+// answers twice and the worker did nothing between the two, the worker is to blame: one that gets
+// little of a processor, or writes to a slow disk, says late what it has to say. Neither an answer,
+// which may get lost, nor a word is awaited for ever.
 bool JobController::Excused(std::uint32_t rank, phase::Regrouping& regrouping, Turn turn) {
   const MemberRecord& member = group_.members()[rank];
   if (group_.contact().Missed(member.node)) return true;
   if (!regrouping.asked) regrouping.asked = turn.now;
   const bool for_long = turn.now >= *regrouping.asked + Rounds(deadlines_.silence);
-  if (for_long || regrouping.answered.contains(rank)) return false;
+  const auto seen = regrouping.seen.find(rank);
+  if (for_long || (seen != regrouping.seen.end() && seen->second.still)) return false;
   turn.actions.push_back(LookAtWorker{.node = member.node, .worker = member.worker});
   regrouping.deadline = std::min(regrouping.deadline, turn.now + deadlines_.inquiry);
   return true;

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "coordinator/job/attempts.h"
 #include "coordinator/job/job_controller.h"
 #include "coordinator/job/wording.h"
 
@@ -78,8 +79,7 @@ std::optional<Duration> JobController::Patience() const {
   if (In<phase::Starting>()) return deadlines_.silence.least;
   if (!In<phase::Training>() && !In<phase::Regrouping>()) return std::nullopt;
   const bool known = keeper_.tracker()->LongRoundSeconds() > 0;
-  return Rounds(known ? deadlines_.silence : deadlines_.stall) +
-         ValidationTime(record().progress.validation);
+  return Rounds(known ? deadlines_.silence : deadlines_.stall) + EdgeTime(record());
 }
 
 std::string JobController::TrainingWords() const {
@@ -137,6 +137,12 @@ void JobController::LoseUnheard(Turn turn) {
     group_.StopOn(node, deadlines_.grace, turn.actions);
     OnNodeLost({.node = node, .reason = reason + how}, turn);
   }
+}
+
+void JobController::Rest(Turn turn) {
+  const Instant until = turn.now + BackOff(record().fruitless);
+  phase_ = phase::Idle{.rests_until = until};
+  keeper_.Rest(until);
 }
 
 // ---- After a restart
@@ -258,8 +264,7 @@ void JobController::LookAtAll(Turn turn) {
 // Who stands still for certain is told of at once; of the others the next look tells more.
 void JobController::On(std::uint32_t rank, const StandingMessage& message, Turn turn) {
   if (auto* const regrouping = std::get_if<phase::Regrouping>(&phase_)) {
-    if (regrouping->asked) regrouping->answered.insert(rank);
-    return;
+    return See(rank, message, *regrouping, turn.now);
   }
   auto* const training = std::get_if<phase::Training>(&phase_);
   if (training == nullptr || !training->stillness) return;

@@ -123,6 +123,11 @@ NodeRecord Membership::MarkOf(const std::string& name) const {
   return {.name = name, .cordoned = found->second.cordoned, .draining = found->second.draining};
 }
 
+bool Membership::IsOpen(const Node& node) {
+  const bool closed = node.cordoned || node.draining || !node.leaving.empty();
+  return node.connected && !closed && node.strays.empty();
+}
+
 // The devices of a node are few, and what changes them is rare.
 void Membership::Recount(const std::string& name) {
   const Node& node = nodes_.at(name);
@@ -138,20 +143,27 @@ void Membership::Recount(const std::string& name) {
   } else {
     with_strays_.insert(name);
   }
-  const bool closed = node.cordoned || node.draining || !node.leaving.empty();
-  if (!node.connected || closed || !node.strays.empty()) return;
+  if (!IsOpen(node)) return;
   for (std::size_t index = 0; index < node.devices.size(); ++index) {
     const DeviceRecord& device = node.devices[index];
     if (device.fault.empty() && HolderOf(name, device.name) == nullptr) free_.insert({name, index});
   }
 }
 
-void Membership::Hold(const MemberRecord& member, JobId job, const std::string& job_name) {
+bool Membership::MayHold(const MemberRecord& member, const std::string& array) const {
+  const auto found = holders_.find({member.node, member.device});
+  if (found == holders_.end()) return true;
+  return !array.empty() && std::ranges::all_of(found->second, [&](const Holder& holder) {
+    return holder.array == array;
+  });
+}
+
+void Membership::Hold(const MemberRecord& member, JobId job, const std::string& job_name,
+                      const std::string& array) {
+  TACTUS_CHECK(MayHold(member, array));
   const Place place{member.node, member.device};
-  const bool device_was_free =
-      holders_.insert({place, Holder{.worker = member.worker, .job = job, .job_name = job_name}})
-          .second;
-  TACTUS_CHECK(device_was_free);
+  holders_[place].push_back(
+      {.worker = member.worker, .job = job, .job_name = job_name, .array = array});
   const bool worker_was_free = places_.insert({member.worker, place}).second;
   TACTUS_CHECK(worker_was_free);
   if (nodes_.contains(member.node)) Recount(member.node);
@@ -161,15 +173,19 @@ void Membership::Release(WorkerId worker) {
   const auto found = places_.find(worker);
   if (found == places_.end()) return;
   const std::string node = found->second.first;
-  holders_.erase(found->second);
+  const auto holders = holders_.find(found->second);
+  std::erase_if(holders->second, [&](const Holder& holder) { return holder.worker == worker; });
+  if (holders->second.empty()) holders_.erase(holders);
   places_.erase(found);
   if (nodes_.contains(node)) Recount(node);
 }
 
 void Membership::Release(JobId job) {
   std::vector<WorkerId> workers;
-  for (const auto& [place, holder] : holders_) {
-    if (holder.job == job) workers.push_back(holder.worker);
+  for (const auto& [place, holders] : holders_) {
+    for (const Holder& holder : holders) {
+      if (holder.job == job) workers.push_back(holder.worker);
+    }
   }
   for (const WorkerId worker : workers) Release(worker);
 }
@@ -178,19 +194,40 @@ std::vector<WorkerId> Membership::HoldersOn(const std::string& node, JobId job) 
   std::vector<WorkerId> workers;
   for (auto at = holders_.lower_bound({node, ""}); at != holders_.end() && at->first.first == node;
        ++at) {
-    if (at->second.job == job) workers.push_back(at->second.worker);
+    for (const Holder& holder : at->second) {
+      if (holder.job == job) workers.push_back(holder.worker);
+    }
   }
   return workers;
 }
 
 const Holder* Membership::HolderOf(const std::string& node, const std::string& device) const {
   const auto found = holders_.find({node, device});
-  return found == holders_.end() ? nullptr : &found->second;
+  return found == holders_.end() ? nullptr : &found->second.front();
+}
+
+std::vector<Holder> Membership::HoldersOf(const std::string& node,
+                                          const std::string& device) const {
+  const auto found = holders_.find({node, device});
+  return found == holders_.end() ? std::vector<Holder>() : found->second;
 }
 
 const Holder* Membership::AnyHolderOn(const std::string& node) const {
   const auto first = holders_.lower_bound({node, ""});
-  return first == holders_.end() || first->first.first != node ? nullptr : &first->second;
+  return first == holders_.end() || first->first.first != node ? nullptr : &first->second.front();
+}
+
+FreeDevice Membership::Offered(const std::string& name, const Node& node,
+                               const DeviceRecord& device) {
+  return {.place = {.node = name,
+                    .device = device.name,
+                    .emulated_speed = device.emulated_speed,
+                    .kind = device.kind,
+                    .uuid = device.uuid,
+                    .incarnation = node.incarnation,
+                    .model = device.model},
+          .kind = device.kind,
+          .traits = &node.traits};
 }
 
 std::vector<FreeDevice> Membership::Free() const {
@@ -198,18 +235,18 @@ std::vector<FreeDevice> Membership::Free() const {
   free.reserve(free_.size());
   for (const auto& [name, index] : free_) {
     const Node& node = nodes_.at(name);
-    const DeviceRecord& device = node.devices[index];
-    free.push_back({.place = {.node = name,
-                              .device = device.name,
-                              .emulated_speed = device.emulated_speed,
-                              .kind = device.kind,
-                              .uuid = device.uuid,
-                              .incarnation = node.incarnation,
-                              .model = device.model},
-                    .kind = device.kind,
-                    .traits = &node.traits});
+    free.push_back(Offered(name, node, node.devices[index]));
   }
   return free;
+}
+
+std::optional<FreeDevice> Membership::Seat(const std::string& node,
+                                           const std::string& device) const {
+  const auto found = nodes_.find(node);
+  if (found == nodes_.end() || !IsOpen(found->second)) return std::nullopt;
+  const auto at = std::ranges::find(found->second.devices, device, &DeviceRecord::name);
+  if (at == found->second.devices.end() || !at->fault.empty()) return std::nullopt;
+  return Offered(node, found->second, *at);
 }
 
 std::vector<WorkerId> Membership::SetStrays(const std::string& name,

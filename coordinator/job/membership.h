@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -18,6 +19,7 @@ struct Holder {
   WorkerId worker{};
   JobId job{};
   std::string job_name{};  // resource id
+  std::string array{};     // as ArrayOf
 };
 
 // One node as the coordinator sees it.
@@ -42,8 +44,8 @@ struct FreeDevice {
   const NodeTraits* traits = nullptr;  // of its node; valid until the membership changes
 };
 
-// Invariants: a device has at most one holder; a worker holds at most one device. Holders outlive
-// the connection of their node.
+// Invariants: a device has at most one holder, or several whose jobs are of one array; a worker
+// holds at most one device. Holders outlive the connection of their node.
 class Membership {
  public:
   // The node is connected and has these devices; of two with one name the first counts.
@@ -75,9 +77,12 @@ class Membership {
   // The node was never there, nor marked. Requires: no device of it has a holder.
   void Forget(const std::string& name);
 
-  // `member` sits on its device from now on. Requires: the device has no holder, the worker no
-  // device.
-  void Hold(const MemberRecord& member, JobId job, const std::string& job_name);
+  // Whether `Hold` may be called for a job of this array, empty: of none.
+  bool MayHold(const MemberRecord& member, const std::string& array) const;
+
+  // `member` sits on its device from now on. Requires: MayHold, and that the worker has no device.
+  void Hold(const MemberRecord& member, JobId job, const std::string& job_name,
+            const std::string& array = "");
 
   // Frees the worker's device; nothing when it has none.
   void Release(WorkerId worker);
@@ -87,8 +92,13 @@ class Membership {
   // The job's workers that hold a device of the node.
   std::vector<WorkerId> HoldersOn(const std::string& node, JobId job) const;
 
-  // Null: free, or not known.
+  // The one who has been there longest. Null: free, or not known.
   const Holder* HolderOf(const std::string& node, const std::string& device) const;
+  // All of them, in the order in which they came.
+  std::vector<Holder> HoldersOf(const std::string& node, const std::string& device) const;
+
+  // The device, as Free has it, whoever holds it; nothing: it is given to nobody now.
+  std::optional<FreeDevice> Seat(const std::string& node, const std::string& device) const;
 
   // The holder of one of the node's devices; null: none has one.
   const Holder* AnyHolderOn(const std::string& node) const;
@@ -117,6 +127,8 @@ class Membership {
   using Place = std::pair<std::string, std::string>;     // node, device
   using Position = std::pair<std::string, std::size_t>;  // node, index of its device
 
+  static bool IsOpen(const Node& node);
+  static FreeDevice Offered(const std::string& name, const Node& node, const DeviceRecord& device);
   // Brings free_ up to date with the node.
   void Recount(const std::string& name);
 
@@ -124,9 +136,9 @@ class Membership {
   std::set<Position> free_{};
   std::set<std::string> marked_{};  // cordoned or draining
   std::set<std::string> with_strays_{};
-  std::set<std::string> with_cuda_{};  // connected
-  std::map<Place, Holder> holders_{};
-  std::map<WorkerId, Place> places_{};  // the inverse of holders_
+  std::set<std::string> with_cuda_{};               // connected
+  std::map<Place, std::vector<Holder>> holders_{};  // none is empty
+  std::map<WorkerId, Place> places_{};              // the inverse of holders_
 };
 
 }  // namespace tactus::job

@@ -35,6 +35,7 @@ void Fields(auto& archive, Of<JobSettings> auto& settings) {
   archive("hold", settings.hold);
   archive("adapt", settings.adapt);
   archive("kind", settings.kind);
+  archive("shape", settings.shape);
   archive("stop_train_loss", settings.stop_train_loss);
   archive("stop_epochs", settings.stop_epochs);
   archive("stop_time", settings.stop_time);
@@ -272,6 +273,7 @@ void Fields(auto& archive, Of<JobRecord> auto& record) {
   archive("difference_reason", record.difference_reason);
   archive("selections", record.selections);
   archive("selection", record.selection);
+  archive("selection_seconds", record.selection_seconds);
   archive("resizes", record.resizes);
   archive("resize_reason", record.resize_reason);
   archive("loaded", record.loaded);

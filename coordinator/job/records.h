@@ -64,6 +64,9 @@ struct JobSettings {
   // Equal for jobs of one model, data, optimizer and way to adapt, so that what the planner of one
   // found is of use to the next; empty: nothing is handed on to this job, nor from it.
   std::string kind{};
+  // Equal for jobs of one worker each whose passes can be computed together, as they differ in
+  // numbers alone; empty: this one's cannot.
+  std::string shape{};
   std::optional<double> stop_train_loss{};
   std::optional<std::uint32_t> stop_epochs{};
   std::optional<Duration> stop_time{};
@@ -334,7 +337,8 @@ struct JobRecord {
   std::string difference_reason{};  // of the last one, for people; empty: there was none
   // Choices of the samples that epochs are made of.
   std::uint64_t selections = 0;
-  std::string selection{};  // the last one, for people; empty: there was none
+  std::string selection{};       // the last one, for people; empty: there was none
+  double selection_seconds = 0;  // that the group stood still for the longest one
   // Once in a job's life at most. Where there was nothing to go back to the reason alone is set.
   std::optional<Rollback> rollback{};
   // Groups that were formed of others on purpose, as some joined or left while the rest trained.

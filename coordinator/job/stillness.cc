@@ -13,7 +13,23 @@ constexpr double kSilentSeconds = 5;
 // Of a processor: more than the threads take that speak with the agent and with the peers.
 constexpr double kComputesFrom = 0.05;
 
+bool Progressed(const protocol::StandingMessage& former, const protocol::StandingMessage& present) {
+  return former.batches != present.batches || former.bytes != present.bytes;
+}
+
+bool Computed(const protocol::StandingMessage& former, const protocol::StandingMessage& present,
+              Duration apart) {
+  const double seconds = present.processor_seconds - former.processor_seconds;
+  return seconds > kComputesFrom * ToSeconds(apart);
+}
+
 }  // namespace
+
+bool Moves(const protocol::StandingMessage& former, const protocol::StandingMessage& present,
+           Duration apart) {
+  if (present.stopped) return false;
+  return present.storage || Progressed(former, present) || Computed(former, present, apart);
+}
 
 void Stillness::Look() {
   for (Member& member : members_) {
@@ -98,9 +114,7 @@ Standstill Stillness::JudgePair(std::uint32_t rank, std::uint32_t other) const {
 
 bool Stillness::Moved(const Member& member) const {
   if (!member.former || !member.present) return false;
-  const protocol::StandingMessage& former = member.former->standing;
-  const protocol::StandingMessage& present = member.present->standing;
-  return former.batches != present.batches || former.bytes != present.bytes;
+  return Progressed(member.former->standing, member.present->standing);
 }
 
 bool Stillness::AnyMoved() const {
@@ -108,9 +122,8 @@ bool Stillness::AnyMoved() const {
 }
 
 bool Stillness::Computed(const Member& member) const {
-  const double seconds =
-      member.present->standing.processor_seconds - member.former->standing.processor_seconds;
-  return seconds > kComputesFrom * ToSeconds(member.present->at - member.former->at);
+  return job::Computed(member.former->standing, member.present->standing,
+                       member.present->at - member.former->at);
 }
 
 Standstill Stillness::Present() const {

@@ -46,6 +46,11 @@ struct Standstill {
 // "worker 3 on node b stands still: its process is stopped". members: by rank.
 std::string WordsOf(const Standstill& standstill, const std::vector<MemberRecord>& members);
 
+// Whether a worker has done anything between two answers, `apart` from one another, or waits for a
+// disk: however slow, it does not stand still.
+bool Moves(const protocol::StandingMessage& former, const protocol::StandingMessage& present,
+           Duration apart);
+
 // Members wait for one another in collectives: one witness is what each says of whom it waits for,
 // which leads to who waits for nobody; the other is its agent, which sees the process. A member
 // that computes for long looks the same to its peers as one that hangs; what it did between two

@@ -69,7 +69,7 @@ class DownloadCall final : public SendingCall<v1::ArtifactChunk> {
       return End(absl::NotFoundError(JobName(id) + ": its result has no file " + path_));
     }
     const absl::Status moved = reader.ok() ? reader->Skip(offset_) : reader.status();
-    moved.ok() ? Send(std::move(reader)) : End(moved);
+    moved.ok() ? Send(std::make_unique<FileReader>(*std::move(reader))) : End(moved);
   }
 
   std::string path_;

@@ -12,6 +12,7 @@
 #include "coordinator/files/artifacts.h"
 #include "coordinator/files/blob_store.h"
 #include "coordinator/files/disk_floor.h"
+#include "coordinator/files/folder_blobs.h"
 #include "coordinator/files/log_store.h"
 #include "coordinator/files/transfer_slots.h"
 #include "coordinator/files/upload_accounts.h"
@@ -69,12 +70,12 @@ class SendingCall : public OwnedCall<SendingCall<Chunk>, grpc::ServerWriteReacto
         context_(context) {}
 
   // Files' thread, once: what is to be sent, or why not.
-  void Send(absl::StatusOr<ArtifactReader> reader) {
+  void Send(absl::StatusOr<std::unique_ptr<BlobReader>> reader) {
     if (!reader.ok()) return End(reader.status());
     absl::StatusOr<TransferSlots::Slot> slot = around_.transfers.Take(Transfer::kDownload);
     if (!slot.ok()) return End(slot.status());
     slot_.emplace(*std::move(slot));
-    reader_.emplace(*std::move(reader));
+    reader_ = *std::move(reader);
     stall_.emplace(around_.files);
     SendNext();
   }
@@ -89,7 +90,12 @@ class SendingCall : public OwnedCall<SendingCall<Chunk>, grpc::ServerWriteReacto
   void SendNext() {
     const absl::Status still = this->visit().Still();
     if (!still.ok()) return End(still);
-    absl::StatusOr<std::string> bytes = reader_->Read(kChunkBytesMax);
+    reader_->Read(kChunkBytesMax, [self = this->shared_from_this()](auto bytes) {
+      self->SendBytes(std::move(bytes));
+    });
+  }
+
+  void SendBytes(absl::StatusOr<std::string> bytes) {
     if (!bytes.ok() || bytes->empty()) return End(bytes.status());
     chunk_.set_data(*std::move(bytes));
     // Behind the chunk no status would reach the caller. The write comes back as not ok, and until
@@ -102,7 +108,7 @@ class SendingCall : public OwnedCall<SendingCall<Chunk>, grpc::ServerWriteReacto
   // Files' thread:
   std::optional<TransferSlots::Slot> slot_;
   std::optional<runtime::Timer> stall_;  // runs while a write is under way
-  std::optional<ArtifactReader> reader_;
+  std::unique_ptr<BlobReader> reader_;
   Chunk chunk_;  // gRPC reads it while a write is under way
 };
 
@@ -237,15 +243,23 @@ class ReceivingCall : public OwnedCall<ReceivingCall<Request>, grpc::ServerReadR
   void Complete() {
     const absl::StatusOr<std::string> sha256 = writer_->Commit();
     if (!sha256.ok()) return End(sha256.status());
-    ReadsBack() ? ReadBack(*sha256) : Kept(*sha256);
+    ReadsBack() ? ReadBack(*sha256) : Keep(*sha256);
   }
 
   // Piece by piece, as CatchUp.
   void ReadBack(const std::string& sha256) {
     const absl::StatusOr<bool> done = writer_->ReadBack();
     if (!done.ok()) return End(done.status());
-    if (*done) return Kept(sha256);
+    if (*done) return Keep(sha256);
     around_.files.Post([self = this->shared_from_this(), sha256] { self->ReadBack(sha256); });
+  }
+
+  // Nothing is read meanwhile, so nobody tells of a caller who leaves: what came is kept then, too.
+  void Keep(const std::string& sha256) {
+    around_.blobs.Keep(sha256,
+                       [self = this->shared_from_this(), sha256](const absl::Status& status) {
+                         status.ok() ? self->Kept(sha256) : self->End(status);
+                       });
   }
 
   const Transfer transfer_;

@@ -30,7 +30,7 @@ Duration PatienceOf(std::chrono::system_clock::time_point deadline) {
 void AddDeadlines(const job::JobRecord& record, v1::Job& job) {
   const job::LadderFacts facts{
       .round_seconds = record.progress.long_round_seconds,
-      .validation = job::ValidationTime(record.progress.validation),
+      .edge = job::EdgeTime(record),
       .unheard = AgentSessions::kMissedMax * AgentSessions::kBeat,
       .hold = record.settings.hold,
   };

@@ -55,7 +55,12 @@ class IntegrityCheck : public std::enable_shared_from_this<IntegrityCheck> {
     RemoveCopy(Path());
     if (!inspected.ok()) return Answer(inspected);
     Scan(used_, [self = shared_from_this()] {
-      self->around_.files.Post([self] { self->LookForBlobs(self->used_.begin()); });
+      self->around_.files.Post([self] {
+        self->around_.blobs.Refresh([self](const absl::Status& status) {
+          if (!status.ok()) self->AddProblem("blobs: " + std::string(status.message()));
+          self->LookForBlobs(self->used_.begin());
+        });
+      });
     });
   }
 

@@ -37,6 +37,7 @@
 #include "coordinator/service/intake.h"
 #include "coordinator/service/jobs_service.h"
 #include "coordinator/service/nodes_service.h"
+#include "coordinator/service/open_blobs.h"
 #include "coordinator/service/provenance_records.h"
 #include "coordinator/service/serving.h"
 #include "coordinator/shell/core_runner.h"
@@ -128,6 +129,7 @@ class ServerImpl final : public Server {
   struct Parts {
     runtime::LockFile lock;
     std::unique_ptr<store::Store> store;
+    std::unique_ptr<BlobStore> blobs;
     std::unique_ptr<access::AuditLog> audit;
     std::unique_ptr<access::Enrolment> enrolment;            // null: it gives no certificates
     std::unique_ptr<access::Gate> gate;                      // null: nobody is asked who they are
@@ -143,7 +145,8 @@ class ServerImpl final : public Server {
         gate_(std::move(parts.gate)),
         credentials_(std::move(parts.credentials)),
         mesh_secrets_(std::move(parts.mesh_secrets)),
-        store_(std::move(parts.store)) {
+        store_(std::move(parts.store)),
+        blobs_(std::move(parts.blobs)) {
     metrics_.WatchFolder(options_.state_dir);
     metrics_.SetDiskFloor(floor_.floor_bytes());
     if (gate_ == nullptr) return;
@@ -166,6 +169,7 @@ class ServerImpl final : public Server {
             log_sink_.Take(node, lines);
           });
     });
+    blobs_->Start({.files = files_, .leads = [this] { return store_->Leads(); }});
     upkeep_.Start();
     backups_.Start();
     if (status.ok()) status = Serve();
@@ -208,8 +212,8 @@ class ServerImpl final : public Server {
   const Door calls_door_{
       {.metrics = metrics_, .audit = *audit_, .gate = gate_.get(), .bounds = options_.bounds}};
   // Of the files' thread, and outliving it: what is posted to it late goes with it.
-  BlobStore blobs_{files_folder_ + "/" + kBlobsName};
-  UploadAccounts accounts_{blobs_,
+  const std::unique_ptr<BlobStore> blobs_;
+  UploadAccounts accounts_{*blobs_,
                            {.path = files_folder_ + "/" + kUploadsName,
                             .bytes_max = options_.bounds.upload_bytes_per_user}};
   const DiskFloor floor_{files_folder_, options_.disk_floor};
@@ -251,7 +255,7 @@ class ServerImpl final : public Server {
                                             .files = files_,
                                             .door = calls_door_,
                                             .state_folder = files_folder_,
-                                            .blobs = blobs_,
+                                            .blobs = *blobs_,
                                             .logs = logs_,
                                             .transfers = transfers_,
                                             .accounts = accounts_,
@@ -266,7 +270,7 @@ class ServerImpl final : public Server {
                        .files = files_,
                        .inspection = inspection_,
                        .store = *store_,
-                       .blobs = blobs_,
+                       .blobs = *blobs_,
                        .door = calls_door_,
                        .state_folder = options_.state_dir,
                        .copy_slot = copy_slot_}};
@@ -277,7 +281,7 @@ class ServerImpl final : public Server {
        .storage = storage_,
        .files = files_,
        .store = *store_,
-       .blobs = blobs_,
+       .blobs = *blobs_,
        .forget_files = [this](const std::string& job) { ForgetFiles(job); },
        .forget_jobs = [this](const std::vector<store::GoneJob>& gone) { core_.Forget(gone); },
        .tell_set_aside =
@@ -288,7 +292,7 @@ class ServerImpl final : public Server {
                             .files = files_,
                             .backups = backup_thread_,
                             .store = *store_,
-                            .blobs = blobs_,
+                            .blobs = *blobs_,
                             .metrics = metrics_,
                             .copy_slot = copy_slot_,
                             .state_folder = files_folder_,
@@ -374,6 +378,7 @@ void ServerImpl::Shutdown() {
                                     {.reason = "COORDINATOR_STOPPING"}),
                 kAnswerGrace);
     files_.RunAndWait([this] { logs_.Close(); });
+    blobs_->Stop();
     server_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
     server_->Wait();
   }
@@ -382,6 +387,8 @@ void ServerImpl::Shutdown() {
   backups_.Stop();
   backup_thread_.Stop();
   inspection_.Stop();
+  blobs_->Stop();  // where there was no server
+  blobs_->Join();
   files_.Stop();
   core_.Stop();
   storage_.Stop();
@@ -452,6 +459,7 @@ absl::Status ServerOptions::Validate() const {
                                       " and more");
   }
   status = CheckSharing(*this);
+  if (status.ok()) status = blobs.Validate();
   if (status.ok()) status = CheckBounds(*this);
   return status.ok() ? backup.Validate(state_dir) : status;
 }
@@ -485,10 +493,13 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Open(const ServerOptions& option
                                        .lines_max = options.audit_lines,
                                        .kept_bytes_max = options.audit_bytes});
   if (!audit.ok()) return audit.status();
+  absl::StatusOr<std::unique_ptr<BlobStore>> blobs = OpenBlobs(options);
+  if (!blobs.ok()) return blobs.status();
   absl::StatusOr<MeshSecrets> mesh_secrets = MeshSecrets::Open(options.files_folder());
   if (!mesh_secrets.ok()) return mesh_secrets.status();
   ServerImpl::Parts parts = {.lock = *std::move(lock),
                              .store = std::move(store),
+                             .blobs = *std::move(blobs),
                              .audit = *std::move(audit),
                              .enrolment = *std::move(enrolment),
                              .gate = *std::move(gate),

@@ -13,6 +13,7 @@
 #include "base/time.h"
 #include "coordinator/access/bounds.h"
 #include "coordinator/backup/backups.h"
+#include "coordinator/bucket/bucket_options.h"
 #include "coordinator/files/transfer_slots.h"
 #include "coordinator/files/upkeep.h"
 #include "coordinator/store/store.h"
@@ -33,6 +34,8 @@ struct ServerOptions {
   std::string advertise = {};   // host:port by which others reach `listen`; empty: as it stands
   // Folder of blobs and of jobs' files, for all coordinators of a store; empty: `state_dir`.
   std::string files_dir = {};
+  // Where blobs are; no place: in the files' folder.
+  bucket::BucketOptions blobs = {};
   // The folder was restored from a backup: agents are to obey although they have seen newer epochs,
   // which ends those of their workers that the backup does not know.
   bool restored = false;
@@ -75,7 +78,8 @@ class Server {
   // store that this coordinator leads.
   // Errors: InvalidArgument or FailedPrecondition, a file of --tls-dir or the policy is wrong;
   // Unavailable, an address is taken or another coordinator has the folder;
-  // PermissionDenied, FailedPrecondition or ResourceExhausted, the folder is not writable;
+  // PermissionDenied, FailedPrecondition or ResourceExhausted, the folder is not writable; of the
+  // bucket, as bucket::Bucket has them;
   // DataLoss, the store is damaged.
   static absl::StatusOr<std::unique_ptr<Server>> Open(const ServerOptions& options);
   static absl::StatusOr<std::unique_ptr<Server>> Open(const ServerOptions& options,

@@ -238,6 +238,7 @@ agent::v1::ToAgent ToProto(const job::StartWorker& action) {
   agent::v1::ToAgent proto;
   agent::v1::StartWorker* start = proto.mutable_start_worker();
   start->set_worker_id(action.worker.value);
+  start->set_array(action.array);
   start->mutable_start()->set_job_id(action.job_name);
   start->mutable_start()->set_worker_id(action.worker.value);
   // Workers get it complete: they have no defaults of their own.

@@ -238,8 +238,9 @@ bool CoreRunner::HasWorkers(const std::string& id) const {
   const job::Membership& membership = cluster_.membership();
   for (const auto& [name, node] : membership.nodes()) {
     for (const job::DeviceRecord& device : node.devices) {
-      const job::Holder* holder = membership.HolderOf(name, device.name);
-      if (holder != nullptr && holder->job_name == id) return true;
+      for (const job::Holder& holder : membership.HoldersOf(name, device.name)) {
+        if (holder.job_name == id) return true;
+      }
     }
   }
   return false;

@@ -222,11 +222,12 @@ void CoreRunner::FindNodesBlob(const std::string& node, const std::string& sha25
       return answer(absl::UnavailableError("nodes/" + node + ": its agent is not connected"));
     }
     for (const job::DeviceRecord& device : known->second.devices) {
-      const job::Holder* const holder = cluster_.membership().HolderOf(node, device.name);
-      const job::JobRecord* const record = holder == nullptr ? nullptr : cluster_.Find(holder->job);
-      if (record == nullptr) continue;
-      const std::vector<std::string> blobs = store::BlobsOf(*record);
-      if (std::ranges::find(blobs, sha256) != blobs.end()) return answer(true);
+      for (const job::Holder& holder : cluster_.membership().HoldersOf(node, device.name)) {
+        const job::JobRecord* const record = cluster_.Find(holder.job);
+        if (record == nullptr) continue;
+        const std::vector<std::string> blobs = store::BlobsOf(*record);
+        if (std::ranges::find(blobs, sha256) != blobs.end()) return answer(true);
+      }
     }
     answer(false);
   });

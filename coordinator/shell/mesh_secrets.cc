@@ -8,15 +8,9 @@
 #include "identity/secret_file.h"
 
 namespace tactus::service {
-namespace {
-
-constexpr char kFile[] = "/mesh-key";
-constexpr std::size_t kKeyBytes = 32;
-
-}  // namespace
 
 absl::StatusOr<MeshSecrets> MeshSecrets::Open(const std::string& state_folder) {
-  const std::string path = state_folder + kFile;
+  const std::string path = state_folder + "/" + kMeshKeyName;
   absl::StatusOr<std::string> key = identity::ReadKeyFile(path);
   if (absl::IsNotFound(key.status())) {
     std::string drawn(kKeyBytes, '\0');

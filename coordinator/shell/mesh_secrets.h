@@ -2,12 +2,16 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
 
 namespace tactus::service {
+
+// The file with the key, in a folder, and of coordinators that share a bucket the object there.
+inline constexpr char kMeshKeyName[] = "mesh-key";
 
 // A secret for each generation of each job's group, of which none tells anything of another. They
 // are made of a key that is drawn once for a state folder and lies there (0600): so a member that
@@ -16,6 +20,8 @@ namespace tactus::service {
 // either: what is restored from one has another. Any thread.
 class MeshSecrets {
  public:
+  static constexpr std::size_t kKeyBytes = 32;
+
   // The key of the folder, which is there; drawn where there is none. Errors: as the file system
   // has them; FailedPrecondition, it is not of the right length, or everybody may read it.
   static absl::StatusOr<MeshSecrets> Open(const std::string& state_folder);

@@ -15,6 +15,7 @@
 #include "policies/encodings.h"
 #include "policies/figures.h"
 #include "policies/learning_rate.h"
+#include "policies/mixing.h"
 #include "policies/plan.h"
 #include "policies/post_local_synchronization.h"
 
@@ -68,6 +69,67 @@ void CheckLookAhead(const v1::JobSpec& spec, const ResolvedSpec& resolved, Field
   checks.Add(field,
              "found true, but what is looked ahead by is the momentum of sgd; give "
              "optimizer.sgd.momentum above 0, or leave it out");
+}
+
+// ---- neighbours
+
+// Groups of more members than this are looked at when they are formed: it takes long, and no graph
+// allows them more momentum than all smaller groups.
+constexpr std::uint32_t kMembersLookedAt = 128;
+
+// A group may come to be of any size in the job's range.
+void CheckStability(const ResolvedSpec& spec, const policies::PlannerOptions& adapt,
+                    policies::Topology graph, FieldChecks& checks) {
+  const std::uint32_t least = std::max(2u, spec->workers().min());
+  const std::uint32_t most = std::min(std::max(least, spec->workers().max()), kMembersLookedAt);
+  double growth = 0;
+  std::uint32_t members = least;
+  for (std::uint32_t size = least; size <= most; ++size) {
+    if (!policies::Takes(graph, size)) continue;
+    const double of_size = policies::WorstGrowth(graph, size, adapt.momentum);
+    if (of_size <= growth) continue;
+    growth = of_size;
+    members = size;
+  }
+  if (growth < 1) return;
+  checks.Add("adapt.synchronization.graph",
+             "found " + adapt.synchronization.graph + ", with which momentum " +
+                 policies::Figure(adapt.momentum) + " multiplies differences between " +
+                 std::to_string(members) + " workers by " + policies::Figure(growth) +
+                 " a step; allowed are optimizer.sgd.momentum up to " +
+                 policies::Figure(policies::LargestMomentum(graph, least, most)) +
+                 ", correct_bias: false, or graph ring, exponential or complete");
+}
+
+void CheckNeighbours(const ResolvedSpec& spec, const policies::PlannerOptions& adapt,
+                     FieldChecks& checks) {
+  const v1::SynchronizationAxis& axis = spec->adapt().synchronization();
+  if (axis.policy() != v1::SYNCHRONIZATION_POLICY_DECENTLAM) return;
+  if (spec->has_program()) {
+    checks.Add(
+        "adapt.synchronization.policy",
+        "found decentlam, which does not go with program: mixing is corrected in the "
+        "optimizer's momentum, and a program has one of its own; allowed are other policies");
+  }
+  if (spec->optimizer().sgd().nesterov()) {
+    checks.Add("optimizer.sgd.nesterov",
+               "found true, which does not go with adapt.synchronization.policy decentlam: what "
+               "corrects its momentum is of momentum as it is; allowed is false");
+  }
+  if (!checks.Right("adapt.synchronization.graph") || !checks.Right("workers")) return;
+  const auto graph = ValueNamed<policies::Topology>(adapt.synchronization.graph);
+  if (!graph) return;  // by the group's size
+  if (*graph == policies::Topology::kOnePeerHypercube &&
+      !policies::Takes(*graph, std::max(1u, spec->workers().max()))) {
+    return checks.Add("adapt.synchronization.graph",
+                      "found one_peer_hypercube, which is of 2, 4, 8 and so on workers, and "
+                      "workers.max is " +
+                          std::to_string(spec->workers().max()) + "; allowed are other graphs");
+  }
+  const bool stable_momentum = checks.Right("optimizer.sgd.momentum") && adapt.momentum < 1;
+  if (adapt.synchronization.correct_bias && stable_momentum) {
+    CheckStability(spec, adapt, *graph, checks);
+  }
 }
 
 // ---- learning rate
@@ -257,6 +319,10 @@ policies::SynchronizationOptions SynchronizationOf(const v1::SynchronizationAxis
   if (axis.has_loss_floor()) options.loss_floor = axis.loss_floor();
   if (axis.has_steps_max()) options.steps_max = axis.steps_max();
   options.look_ahead = axis.look_ahead();
+  if (axis.graph() != v1::NEIGHBOUR_GRAPH_UNSPECIFIED) {
+    options.graph = WordOf(*v1::NeighbourGraph_descriptor(), axis.graph());
+  }
+  options.correct_bias = !axis.has_correct_bias() || axis.correct_bias();
   options.log_time = axis.fallback() == v1::ADACOMM_FALLBACK_LOG_TIME;
   return options;
 }
@@ -292,6 +358,7 @@ void CheckAdapt(const v1::JobSpec& spec, const ResolvedSpec& resolved, FieldChec
   CheckBatch(resolved->adapt().batch(), checks);
   CheckPeriods(resolved->adapt().synchronization(), checks);
   CheckLookAhead(spec, resolved, checks);
+  CheckNeighbours(resolved, adapt, checks);
   CheckSchedule(resolved, checks);
   CheckEncoding(resolved, checks);
   CheckFrozen(spec.adapt(), checks);

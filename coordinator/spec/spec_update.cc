@@ -92,6 +92,11 @@ void SetLeaders(const v1::SynchronizationAxis& axis, v1::SynchronizationAxis& re
   read.set_loss_window(leaders.loss_window());
 }
 
+// Likewise how they mix.
+bool CorrectsBias(const v1::SynchronizationAxis& axis) {
+  return !axis.has_correct_bias() || axis.correct_bias();
+}
+
 // What workers read of how rounds are run. Where there are no windows of local steps, or no rounds
 // that overlap, it does not matter what they would be, and they stay as they were. A policy without
 // windows at both times keeps the momentum, so to say.
@@ -106,6 +111,7 @@ v1::SynchronizationAxis RoundsOf(const ResolvedSpec& spec, const ResolvedSpec& b
                               : v1::LOCAL_MOMENTUM_KEEP);
   read.set_elastic(windows.elastic());
   SetLeaders(axis.policy() == v1::SYNCHRONIZATION_POLICY_LSGD ? axis : former, read);
+  read.set_correct_bias(CorrectsBias(axis.has_correct_bias() ? axis : former));
   read.set_look_ahead((axis.has_look_ahead() ? axis : former).look_ahead());
   return read;
 }

@@ -18,6 +18,9 @@
 #include "coordinator/spec/kind_of_job.h"
 #include "coordinator/spec/mesh_checks.h"
 #include "coordinator/spec/resolve.h"
+#include "coordinator/spec/shape_of_job.h"
+#include "policies/axes.h"
+#include "policies/catalogue.h"
 #include "protocol/node_labels.h"
 #include "runtime/job_files.h"
 #include "runtime/options.h"
@@ -207,11 +210,14 @@ void CheckCraig(const v1::JobSpec& spec, FieldChecks& checks) {
                "does not go with adapt.encoding one_bit: a choice changes the gradients under its "
                "frozen second moment; allowed are other encodings, or data.subset.random");
   }
-  if (spec.adapt().synchronization().policy() == v1::SYNCHRONIZATION_POLICY_LSGD) {
+  const std::string synchronization =
+      WordOf(*v1::SynchronizationPolicy_descriptor(), spec.adapt().synchronization().policy());
+  if (policies::HasTrait(policies::Axis::kSynchronization, synchronization,
+                         policies::Trait::kOwnParameters)) {
     checks.Add("data.subset.craig",
-               "does not go with adapt.synchronization lsgd: workers choose by gradients at "
-               "parameters that all have, and who leads is told by losses without weights; allowed "
-               "are other synchronizations, or data.subset.random");
+               "does not go with adapt.synchronization " + synchronization +
+                   ": workers choose by gradients at parameters that all have; allowed are other "
+                   "synchronizations, or data.subset.random");
   }
   if (spec.data().subset().craig().proxy() == v1::SUBSET_PROXY_INPUTS &&
       spec.data().source_case() == v1::Data::kText) {
@@ -568,6 +574,7 @@ job::JobSettings SettingsOf(const ResolvedSpec& resolved) {
   settings.hold = DurationOf(spec.hold());
   settings.adapt = PlannerOptionsOf(resolved);
   if (spec.adapt().warm_start()) settings.kind = KindOfJob(resolved);
+  settings.shape = ShapeOfJob(resolved);
   settings.workers_min = spec.workers().min();
   settings.workers_max = std::min(spec.workers().max(), WorkersOfARound(settings.adapt));
   settings.workers_max -= settings.workers_max % settings.mesh_devices;

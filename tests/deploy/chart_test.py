@@ -42,7 +42,9 @@ SECRETS = {
     "tls": {"mode": "secrets", "coordinatorSecret": "coordinator-tls"},
     "agents": [{"name": "one", "kind": "StatefulSet", "replicas": 1, "gpus": 0, "workers": 1, "tlsSecret": "one-tls"}],
 }
-CASES = {"defaults": {}, "gpus": GPUS, "secrets": SECRETS}
+BUCKET = {"coordinator": {"blobs": {"place": "s3://models/fleet", "endpoint": "https://minio.example:9000", "secret": "bucket",
+                                    "ca": True}}}
+CASES = {"defaults": {}, "gpus": GPUS, "secrets": SECRETS, "bucket": BUCKET}
 
 
 class ChartTest(unittest.TestCase):
@@ -127,6 +129,23 @@ class ChartTest(unittest.TestCase):
                     self.assertIn(word.split("=")[1], mounts)
             self.assertIn("/tmp", mounts)
 
+    def test_a_bucket_has_its_keys_from_a_secret_and_a_way_there(self):
+        spec = next(document for document in self.rendered["bucket"] if document["kind"] == "StatefulSet" and
+                    document["metadata"]["name"].endswith("coordinator"))["spec"]["template"]["spec"]
+        words = spec["containers"][0]["args"]
+        self.assertIn("--blobs=s3://models/fleet", words)
+        self.assertIn("--blobs-credentials=/etc/tactus/blobs/credentials", words)
+        self.assertIn("--blobs-ca=/etc/tactus/blobs/ca.pem", words)
+        volume = next(volume for volume in spec["volumes"] if volume["name"] == "blobs")
+        self.assertEqual(volume["secret"], {"secretName": "bucket", "defaultMode": 0o440})
+        egress = {case: document["spec"]["egress"] for case, document in self.each("NetworkPolicy")
+                  if document["metadata"]["name"].endswith("coordinator")}
+        self.assertEqual(egress["defaults"], [])
+        self.assertIn({"ports": [{"port": 9000}]}, egress["bucket"])
+        for values in ({"blobs": {"place": "s3://models"}}, {"blobs": {"place": "models", "secret": "bucket"}}):
+            with self.assertRaises(Exception):
+                self.render({"coordinator": values})
+
     def test_agents_have_the_time_to_leave(self):
         for _, document, pod in self.pods():
             for word in pod["spec"]["containers"][0]["args"]:
@@ -167,9 +186,9 @@ class ChartTest(unittest.TestCase):
             if document["metadata"]["name"] in holders and names:
                 self.assertEqual(names["TACTUS_NODE_NAME"], "metadata.name")
         for case, document, pod in self.pods():
-            self.assertIn("--insecure" if case == "defaults" else "--tls-dir=/etc/tactus/tls", pod["spec"]["containers"][0]["args"])
+            self.assertIn("--insecure" if case in ("defaults", "bucket") else "--tls-dir=/etc/tactus/tls", pod["spec"]["containers"][0]["args"])
             # Kubernetes' own gRPC probe has no certificate.
-            self.assertIn("grpc" if case == "defaults" and "coordinator" in document["metadata"]["name"] else "httpGet",
+            self.assertIn("grpc" if case in ("defaults", "bucket") and "coordinator" in document["metadata"]["name"] else "httpGet",
                           pod["spec"]["containers"][0]["livenessProbe"])
 
     def test_dashboards_and_rules_are_those_of_the_tree(self):

@@ -27,6 +27,7 @@ FILES = (FOLDER / "Containerfile", FOLDER / "Containerfile.cuda")
 class ContainersTest(unittest.TestCase):
     def setUp(self):
         self.compose = yaml.safe_load((FOLDER / "compose.yaml").read_text())
+        self.bucket = yaml.safe_load((FOLDER / "compose.bucket.yaml").read_text())
 
     def test_hadolint_has_no_complaint(self):
         done = subprocess.run([HADOLINT, *FILES], capture_output=True, text=True)
@@ -89,6 +90,20 @@ class ContainersTest(unittest.TestCase):
             self.assertEqual(done.returncode, 0, f"{name}: {done.stderr}")
             if extra:  # each variable but that of the health check is read
                 self.assertEqual(len(re.findall(r"# environment$", done.stdout, re.M)), len(environment) - 1, done.stdout)
+
+    def test_a_bucket_is_the_coordinators_alone(self):
+        self.assertEqual(set(self.bucket["services"]), {"coordinator"})
+        environment = self.bucket["services"]["coordinator"]["environment"]
+        given = {name: value for name, value in (("TACTUS_BLOBS", "s3://models/fleet"), ("TACTUS_BLOBS_REGION", "eu-west-1"),
+                                                 ("TACTUS_BLOBS_ENDPOINT", "https://minio:9000")) if name in environment}
+        self.assertEqual(set(given), {name for name in environment if name.startswith("TACTUS_")})
+        keys = {name: "a-secret" for name in environment if name.startswith("AWS_")}
+        done = subprocess.run([BIN / "tactus-coordinator", "config", "show"], capture_output=True, text=True, env={**given, **keys},
+                              timeout=30)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for value in given.values():
+            self.assertIn(value, done.stdout)
+        self.assertNotIn("a-secret", done.stdout)
 
     def test_prometheus_configuration_is_what_it_reads(self):
         source = SOURCE / "deploy/prometheus/prometheus.yml"

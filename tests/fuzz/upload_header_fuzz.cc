@@ -9,6 +9,7 @@
 
 #include "coordinator/files/artifacts.h"
 #include "coordinator/files/blob_store.h"
+#include "coordinator/files/folder_blobs.h"
 #include "coordinator/shell/job_conversion.h"
 #include "runtime/logging.h"
 #include "tactus/agent/v1/session.pb.h"
@@ -52,7 +53,7 @@ void Run(const agent::v1::UploadArtifactRequest& first) {
   const std::string folder = ScratchFolder() + "/blobs";
   CheckNames(first);
   {
-    service::BlobStore blobs(folder);
+    service::FolderBlobs blobs(folder);
     Upload(blobs, first);
     Upload(blobs, first);  // and again, as after a break
   }

@@ -299,6 +299,19 @@ TEST(RevocationsTest, ATimeThatIsNoneIsNamed) {
   EXPECT_TRUE(Revocations::Parse("user/a  since  2026-12-02T10:00:00+01:00 # late\n").ok());
 }
 
+TEST(RevocationsTest, OfTwoListsTheEarlierTimeCounts) {
+  Revocations list = *Revocations::Parse("user/a since 2026-12-02T10:00:00Z\nnode/n\n");
+  list.Include(*Revocations::Parse("user/a since 2026-12-02T09:00:00Z\nnode/m\n"));
+
+  const auto since = [&](Kind kind, const std::string& name) {
+    return list.Since({.holder = {.domain = "x", .kind = kind, .name = name}, .serial = "1"});
+  };
+  EXPECT_EQ(list.size(), 3u);
+  EXPECT_EQ(since(Kind::kUser, "a"), ParseMoment("2026-12-02T09:00:00Z"));
+  EXPECT_EQ(since(Kind::kNode, "n"), 0);
+  EXPECT_EQ(since(Kind::kNode, "m"), 0);
+}
+
 TEST(RevocationsTest, ALineThatIsNoneIsNamed) {
   EXPECT_TRUE(std::string(Revocations::Parse("user/a\n\nwho/b\n").status().message())
                   .starts_with("line 3: allowed are "));

@@ -57,6 +57,20 @@ class Terminal:
         seen, self.seen = self.seen, ""
         return seen
 
+    def ends(self, seconds=20):
+        """Its exit code; what it says until then is read, so that nobody waits for who does not read."""
+        deadline = time.monotonic() + seconds
+        while self.process.poll() is None:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"it does not end within {seconds} s, and said {self.drain()!r}")
+            if select.select([self.master], [], [], 0.05)[0]:
+                self.drain()
+        return self.process.returncode
+
+    def blocks(self):
+        """Whether who shares the terminal, as a shell, waits for what it reads."""
+        return not fcntl.fcntl(self.slave, fcntl.F_GETFL) & os.O_NONBLOCK
+
     def drain(self):
         while select.select([self.master], [], [], 0)[0]:
             self.seen += os.read(self.master, 65536).decode()
@@ -203,15 +217,19 @@ class HistoryTest(SharedCluster):
             entered = terminal.read_until(READY)
             self.assertIn("\x1b[?1049h", entered)
             self.assertNotEqual(termios.tcgetattr(terminal.slave), terminal.before)
+            self.assertTrue(terminal.blocks())
             leave(terminal)
-            self.assertEqual(terminal.process.wait(20), code)
+            self.assertEqual(terminal.ends(), code)
             terminal.read_until(LEFT)
+            self.assertTrue(terminal.blocks())
             self.assertEqual(termios.tcgetattr(terminal.slave), terminal.before)
 
     def test_top_gives_the_terminal_back_while_it_is_stopped(self):
         terminal = self.top()
         terminal.read_until(READY)
         terminal.type("\x1c")  # Ctrl-\ is no way out
+        terminal.resize(24, 90)
+        terminal.read_until(READY)  # else it may be typed into the terminal as it was before
         terminal.process.send_signal(signal.SIGTSTP)
         _, status = os.waitpid(terminal.process.pid, os.WUNTRACED)
         self.assertTrue(os.WIFSTOPPED(status))
@@ -222,7 +240,17 @@ class HistoryTest(SharedCluster):
         self.assertIn("\x1b[?1049h", terminal.read_until(READY))
         self.assertNotEqual(termios.tcgetattr(terminal.slave), terminal.before)
         terminal.type("q")
-        self.assertEqual(terminal.process.wait(20), 0)
+        self.assertEqual(terminal.ends(), 0)
+
+    def test_top_says_all_to_a_terminal_that_is_read_late(self):
+        terminal = self.top()
+        terminal.read_until(READY)
+        for frame in range(60):  # more than a terminal holds
+            terminal.resize(24 - frame % 2, 100)
+            time.sleep(0.02)
+        terminal.type("q")
+        self.assertEqual(terminal.ends(), 0)
+        terminal.read_until(LEFT)
 
     def test_top_can_be_left_while_the_coordinator_does_not_answer(self):
         terminal = self.top()

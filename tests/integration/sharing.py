@@ -25,10 +25,11 @@ CREATE TRIGGER remember AFTER INSERT OR UPDATE ON jobs FOR EACH ROW EXECUTE FUNC
 
 
 class SharedCluster(Cluster):
-    """Coordinators `one` and `two`, which share a database and a folder of files."""
+    """Coordinators `one` and `two`, which share a database, and a folder of files or what `files` says."""
 
-    def __init__(self, folder, database, lease):
+    def __init__(self, folder, database, lease, files=None):
         super().__init__(folder)
+        self.files = files or ["--files-dir", self.folder / "files"]
         self.database = database
         self.lease = lease
         self.addresses = {}
@@ -37,9 +38,8 @@ class SharedCluster(Cluster):
         address_file = self.folder / f"{name}.address"
         address_file.unlink(missing_ok=True)
         self._start(name, [BIN / "tactus-coordinator", "--listen", self.addresses.get(name, "127.0.0.1:0"),
-                           "--state-dir", self.folder / name, "--files-dir", self.folder / "files", "--store",
-                           self.database.address, "--lease", self.lease, "--metrics-listen", "off",
-                           "--address-file", address_file])
+                           "--state-dir", self.folder / name, *self.files, "--store", self.database.address, "--lease",
+                           self.lease, "--metrics-listen", "off", "--address-file", address_file])
         wait_until(lambda: address_file.exists() or self.processes[name].poll() is not None, 20, f"{name} listens")
         if not address_file.exists():
             raise AssertionError(f"{name} ended: {self.log(name)[-2000:]}")

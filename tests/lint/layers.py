@@ -23,6 +23,7 @@ HOMES = {
     r"torch/|ATen/|c10/": ["agent/model", "agent/model/parallel"],
     r"sqlite3\.h": ["coordinator/store"],
     r"libpq-fe\.h": ["coordinator/store"],
+    r"curl/": ["coordinator/bucket"],
     r"CLI/|yaml-cpp/": ["client/cli", "client/verbs", "client/yaml", "coordinator", "agent/daemon", "runtime"],
     r"prometheus/": ["metrics"],
     r"openssl/": ["runtime", "identity", "crypto", "agent/collective"],
@@ -30,7 +31,7 @@ HOMES = {
     r"boost/context/": ["fibers"],
     r"seccomp\.h": ["agent/box"],
     r"absl/|boost/(?!context/)|spdlog/|fmt/": ["threads", "agent/data", "agent/tensors", "agent/model", "agent/model/parallel", "agent/worker", "agent/torchscript", "sdk", "agent/box", "agent/daemon", "runtime", "identity", "metrics", "client/",
-                                   "coordinator", "coordinator/access", "coordinator/backup", "coordinator/codec", "coordinator/files", "coordinator/page",
+                                   "coordinator", "coordinator/access", "coordinator/backup", "coordinator/bucket", "coordinator/codec", "coordinator/files", "coordinator/page",
                                    "coordinator/service", "coordinator/shell", "coordinator/spec", "coordinator/store",
                                    "coordinator/tape", "coordinator/telemetry"],
     # Elsewhere a lock is threads::Mutex. libtorch's own are taken as they are.

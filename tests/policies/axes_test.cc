@@ -57,6 +57,33 @@ TEST(AxisPolicyTest, ValuesAreAsAPersonSaysThem) {
 
   plan.synchronization = Synchronization::kDelayed;
   EXPECT_EQ(ValueOf(plan, Axis::kSynchronization), "delayed");
+
+  plan.synchronization = Synchronization::kDecentlam;
+  plan.graph = Topology::kRing;
+  EXPECT_EQ(ValueOf(plan, Axis::kSynchronization), "decentlam ring");
+  plan.circle = {0, 2, 1};
+  EXPECT_EQ(ValueOf(plan, Axis::kSynchronization), "decentlam ring 0,2,1");
+}
+
+TEST(AxesTest, AGraphIsReadBackWithItsCircle) {
+  const Plan plan{.synchronization = Synchronization::kDecentlam,
+                  .batch_sizes = {1, 1, 1},
+                  .graph = Topology::kOnePeerExponential,
+                  .circle = {2, 0, 1}};
+  const Plan before{
+      .synchronization = Synchronization::kPeriodic, .period = 9, .batch_sizes = {1, 1, 1}};
+  constexpr Axis kAxis = Axis::kSynchronization;
+
+  const std::optional<Plan> read = WithValue(before, kAxis, ValueOf(plan, kAxis));
+
+  ASSERT_TRUE(read);
+  EXPECT_EQ(*read, plan);
+  EXPECT_FALSE(WithValue(*read, kAxis, "periodic 4")->graph);
+  EXPECT_TRUE(WithValue(*read, kAxis, "decentlam ring")->circle.empty());
+  for (const char* text : {"decentlam", "decentlam square", "decentlam ring x", "decentlam ring ",
+                           "decentlam ring 1,2 3", "every_step ring"}) {
+    EXPECT_FALSE(WithValue(plan, kAxis, text)) << text;
+  }
 }
 
 TEST(AxesTest, ValuesAreReadBack) {

@@ -42,7 +42,7 @@ std::vector<Conflict> ConflictsOf(const Choices& choices) {
 
 const std::vector<std::string> kBatches = {"fixed", "proportional", "abs", "auto"};
 const std::vector<std::string> kSynchronizations = {
-    "every_step", "periodic", "post_local", "adacomm", "delayed", "lsgd", "auto"};
+    "every_step", "periodic", "post_local", "adacomm", "delayed", "lsgd", "decentlam", "auto"};
 const std::vector<std::string> kAggregations = {"average", "adasum", "auto"};
 const std::vector<std::string> kLearningRates = {"constant", "linear", "sqrt", "adascale", "auto"};
 const std::vector<std::string> kEncodingPolicies = {"dense",  "float16", "bfloat16", "dq",
@@ -93,7 +93,9 @@ bool Possible(const Choices& c) {
     if (c.synchronization != "every_step" || !divided || c.clip_norm) return false;
   }
   const bool summed = c.encoding != "dense" || c.aggregation == "adasum" || adascale;
-  if (c.synchronization == "lsgd" && summed) return false;
+  const bool own = c.synchronization == "lsgd" || c.synchronization == "decentlam";
+  if (own && summed) return false;
+  if (c.synchronization == "decentlam" && c.optimizer != "sgd") return false;
   if (c.batch == "abs" && c.synchronization != "delayed") return false;
   const bool remembers = c.optimizer != "sgd" || c.momentum > 0;
   if (c.synchronization == "delayed" && c.aggregation == "adasum" && remembers) return false;
@@ -127,7 +129,7 @@ TEST(ConflictsOracleTest, AJobIsRefusedExactlyWhenNoValueOfItsAxesFits) {
     EXPECT_EQ(ConflictsOf(choices).empty(), SomeValuePossible(choices)) << Shown(choices);
   });
 
-  EXPECT_EQ(visited, 4 * 7 * 3 * 5 * 8 * 5 * 2 * 2 * 2);
+  EXPECT_EQ(visited, 4 * 8 * 3 * 5 * 8 * 5 * 2 * 2 * 2);
 }
 
 TEST(ConflictsTest, TheDefaultsGoTogether) { EXPECT_TRUE(ConflictsOf(Choices{}).empty()); }
@@ -150,6 +152,11 @@ TEST(ConflictsTest, WhatMembersKeepToThemselvesIsNoSum) {
     EXPECT_NE(conflicts.front().reason.find("parameters"), std::string::npos);
   }
   EXPECT_FALSE(ConflictsOf({.batch = "abs", .synchronization = "lsgd"}).empty());
+  EXPECT_FALSE(ConflictsOf({.batch = "abs", .synchronization = "decentlam"}).empty());
+  const std::vector<Conflict> of_adam =
+      ConflictsOf({.synchronization = "decentlam", .optimizer = "adam"});
+  ASSERT_EQ(of_adam.size(), 1u);
+  EXPECT_EQ(of_adam[0].other, "optimizer");
 }
 
 TEST(ConflictsTest, NameBothFieldsAndSayWhy) {

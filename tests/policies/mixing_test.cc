@@ -16,9 +16,12 @@
 namespace tactus::policies {
 namespace {
 
-constexpr std::array kAll = {Topology::kRing, Topology::kExponential,
-                             Topology::kDirectedExponential, Topology::kOnePeerExponential,
-                             Topology::kOnePeerHypercube};
+constexpr std::array kAll = {Topology::kRing,
+                             Topology::kExponential,
+                             Topology::kDirectedExponential,
+                             Topology::kOnePeerExponential,
+                             Topology::kOnePeerHypercube,
+                             Topology::kComplete};
 
 std::vector<double> Mixed(const MixingGraph& graph, const std::vector<double>& x) {
   std::vector<double> y(x.size());
@@ -55,8 +58,8 @@ TEST(MixingTest, RowsAndColumnsSumToOneInEveryGraph) {
 }
 
 TEST(MixingTest, RingsAndSymmetricGraphsAreSymmetric) {
-  for (const Topology topology :
-       {Topology::kRing, Topology::kExponential, Topology::kOnePeerHypercube}) {
+  for (const Topology topology : {Topology::kRing, Topology::kExponential,
+                                  Topology::kOnePeerHypercube, Topology::kComplete}) {
     for (const std::uint32_t members : {2u, 4u, 8u, 16u}) {
       const MixingGraph graph = GraphOf(topology, members, 0);
       for (std::uint32_t i = 0; i < members; ++i) {

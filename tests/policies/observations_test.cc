@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -80,6 +82,50 @@ TEST(ObservationsTest, TheTransferIsWhatTheSlowestMemberIsBlocked) {
                 {.speeds = {100, 25}, .transfer_seconds = 0.3});
 
   EXPECT_NEAR(seen.TransferSeconds().value_or(0), 0.3, 1e-12);
+}
+
+// Two members that send each other their whole vectors, 1 ms each: the last to come has the other's
+// already. Computing takes 8 ms, give or take.
+TEST(ObservationsTest, TheTransferIsNotNoneWhereTheLastToComeIsNotBlocked) {
+  const Plan plan = TwoMembers();
+  Observations seen = Group(plan);
+  Rng rng(5);
+  std::array<double, 2> begun{};
+  double own_longest = 0;
+  constexpr int kRounds = 15;
+  for (std::uint64_t round = 0; round < kRounds; ++round) {
+    std::array<double, 2> done{};
+    for (std::size_t i = 0; i < 2; ++i) done[i] = begun[i] + 0.008 + 0.0004 * rng.Normal();
+    std::vector<Report> reports = ReportsOf(plan, round, {});
+    double own = 0;
+    for (std::size_t i = 0; i < 2; ++i) {
+      const double end = std::max(done[i], done[1 - i] + 0.001);
+      reports[i].compute_seconds = done[i] - begun[i];
+      reports[i].blocked_seconds = end - done[i];
+      reports[i].round_seconds = end - begun[i];
+      own = std::max(own, reports[i].compute_seconds);
+      begun[i] = end;
+    }
+    own_longest += own;
+    for (const Report& report : reports) seen.Observe(report);
+  }
+
+  const double lost = (begun[0] + begun[1]) / 2 - own_longest;
+  EXPECT_GT(lost / kRounds, 0.0004);
+  EXPECT_NEAR(*seen.TransferSeconds(), lost / kRounds, 0.00015);
+}
+
+// Reports without a round's length, as of older workers.
+TEST(ObservationsTest, WhereNoLengthIsToldItIsWhatTheLastToComeIsBlocked) {
+  const Plan plan = TwoMembers();
+  Observations seen = Group(plan);
+  for (std::uint64_t round = 0; round < 3; ++round) {
+    std::vector<Report> reports = ReportsOf(plan, round, {.transfer_seconds = 0.3});
+    reports[1].round_seconds = 0;
+    for (const Report& report : reports) seen.Observe(report);
+  }
+
+  EXPECT_NEAR(*seen.TransferSeconds(), 0.3, 1e-12);
 }
 
 TEST(ObservationsTest, WhenDelayedTheTransferIsThatOfTheLastToStartIt) {

@@ -314,6 +314,36 @@ TEST(CollectiveModelTest, NeighboursOnARingOfFiveExchangeTwoBuffersEach) {
   EXPECT_DOUBLE_EQ(network.bytes_sent(), 10e6);
 }
 
+TEST(CollectiveModelTest, MessagesOfSomeGoLikeThoseOfNeighbours) {
+  Network network(EqualHosts(5));
+  std::vector<Instant> times = AllAt(5, 0);
+  Messages ring(5, std::vector<double>(5));
+  for (std::size_t i = 0; i < 5; ++i) ring[i][(i + 1) % 5] = ring[i][(i + 4) % 5] = 1e6;
+
+  RunMessages(OneOnEachHost(5), ring, {.ready = times, .finished = times}, network);
+
+  EXPECT_EQ(times, AllAt(5, 2e6 / kRate + kHop));
+  EXPECT_DOUBLE_EQ(network.bytes_sent(), 10e6);
+}
+
+TEST(CollectiveModelTest, MessagesMayDifferAndWhoIsSentNothingWaitsForNobody) {
+  Network network(EqualHosts(4));
+  std::vector<Instant> times = AllAt(4, 0);
+  times[3] = At(5);
+  Messages messages(4, std::vector<double>(4));
+  messages[0][1] = 3e6;
+  messages[0][2] = 1e6;
+  messages[3][2] = 1e6;
+
+  RunMessages(OneOnEachHost(4), messages, {.ready = times, .finished = times}, network);
+
+  EXPECT_EQ(times[0], At(0));
+  EXPECT_EQ(times[1], At(4e6 / kRate + kHop)) << "behind the shorter one, on the same way out";
+  EXPECT_EQ(times[2], At(5 + 1e6 / kRate + kHop));
+  EXPECT_EQ(times[3], At(5));
+  EXPECT_DOUBLE_EQ(network.bytes_sent(), 5e6);
+}
+
 TEST(CollectiveModelTest, OnlyTheNeighboursOfALateMemberWaitForIt) {
   Network network(EqualHosts(5));
   std::vector<Instant> times = AllAt(5, 0);

@@ -223,6 +223,47 @@ TEST(RandomScenarioCoverageTest, GroupsThatFallApartGoOn) {
   }
 }
 
+TEST(RandomScenarioCoverageTest, OptimizersAreCutUpAndSubsetsChosen) {
+  int chosen_anew = 0;
+  int sharded = 0;
+  int state_lost = 0;
+  std::set<std::pair<std::uint64_t, JobId>> regrouped;  // with a state that is cut up
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    Scenario scenario = RandomScenario(seed);
+    std::vector<bool> cut;
+    for (const SimulatedJob& job : scenario.jobs) cut.push_back(job.engine.shards.on());
+    if (std::ranges::none_of(scenario.jobs, [](const SimulatedJob& job) {
+          return job.engine.shards.on() || job.engine.subset.kind != engine::SubsetKind::kNone;
+        })) {
+      continue;
+    }
+    scenario.on_step = [&](const job::Event& event, Instant, const job::Actions& actions) {
+      for (const job::Action& action : actions) {
+        const auto* persist = std::get_if<job::PersistJob>(&action);
+        if (persist == nullptr || persist->record.regroups == 0) continue;
+        if (cut[persist->record.id.value - 1]) regrouped.insert({seed, persist->record.id});
+      }
+      const auto* said = std::get_if<job::WorkerSaid>(&event);
+      if (said == nullptr) return;
+      const auto* selected = std::get_if<job::SelectedMessage>(&said->message);
+      chosen_anew += selected != nullptr && selected->number > 1 ? 1 : 0;
+      const auto* failed = std::get_if<job::FailedMessage>(&said->message);
+      const bool lost =
+          failed != nullptr && failed->message.find("held by no member") != std::string::npos;
+      state_lost += lost ? 1 : 0;
+    };
+    const Outcome outcome = Simulate(std::move(scenario));
+    for (std::size_t i = 0; i < outcome.jobs.size(); ++i) {
+      sharded += cut[i] && outcome.jobs[i].state == job::JobState::kSucceeded ? 1 : 0;
+    }
+  }
+
+  EXPECT_GE(chosen_anew, 20);
+  EXPECT_GE(sharded, 20);
+  EXPECT_GE(regrouped.size(), 3u);
+  EXPECT_GE(state_lost, 1);
+}
+
 // Of members that train together on the two hosts, or are killed while nothing else is wrong.
 TEST(RandomScenarioCoverageTest, GroupsAreCutAndWorkersKilled) {
   int one_way = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <utility>
 
@@ -13,8 +14,11 @@ namespace {
 using collective::Completion;
 using collective::Progress;
 
-// Of a member in the tally: its loss, of how many steps, and whether its parameters are sound.
+// Of a member in the tally: its loss, of how many steps, and what is sound.
 constexpr std::size_t kScoreLength = 3;
+// The sum of these: its parameters are, and its lanes bring its losses.
+constexpr std::uint32_t kSound = 1;
+constexpr std::uint32_t kTold = 2;
 
 // Some node has several members, and there are several nodes.
 bool Tiered(const std::vector<std::uint32_t>& nodes) {
@@ -68,8 +72,9 @@ void LeaderExchange::WriteTally() {
   device_.Copy(buffer_.subspan(length_), tally_.span().first(lanes));
   const LeaderScore& score = turn_.score;
   const bool sound = score.sound && std::isfinite(score.loss);
-  const std::vector<float> own = {sound ? static_cast<float>(score.loss) : 0,
-                                  static_cast<float>(score.steps), sound ? 1.0f : 0.0f};
+  const std::vector<float> own = {
+      sound ? static_cast<float>(score.loss) : 0, static_cast<float>(score.steps),
+      static_cast<float>((sound ? kSound : 0) + (turn_.loss_told ? kTold : 0))};
   device_.Copy(own, tally_.span().subspan(lanes + kScoreLength * rank_, kScoreLength));
 }
 
@@ -80,13 +85,25 @@ void LeaderExchange::ReadTally() {
   device_.Copy(tally_.span().subspan(lanes), scores);
   device_.Synchronize();
   std::vector<LeaderScore> told;
+  loss_told_.assign(size(), false);
   for (std::size_t rank = 0; rank < size(); ++rank) {
     const std::span<const float> score = std::span(scores).subspan(kScoreLength * rank);
-    told.push_back(
-        {.loss = score[0], .steps = static_cast<std::uint32_t>(score[1]), .sound = score[2] > 0});
+    const auto marks = static_cast<std::uint32_t>(score[2]);
+    told.push_back({.loss = score[0],
+                    .steps = static_cast<std::uint32_t>(score[1]),
+                    .sound = (marks & kSound) != 0});
+    loss_told_[rank] = (marks & kTold) != 0;
   }
   leaders_ = FindLeaders(told, nodes_, turn_.least_steps);
   lost_ = std::ranges::none_of(told, &LeaderScore::sound);
+}
+
+double LeaderExchange::SamplesTold(const Lanes& lanes) const {
+  double samples = 0;
+  for (std::size_t rank = 0; rank < size(); ++rank) {
+    if (loss_told_[rank]) samples += lanes.member_samples[rank];
+  }
+  return samples;
 }
 
 Progress LeaderExchange::Poll() { return counting_ ? Progress::kRunning : completion_.progress; }

@@ -32,6 +32,7 @@ class LeaderExchange : public Aggregator {
   // What this member says, and what is asked of the exchange, which is the same on all.
   struct Turn {
     LeaderScore score{};
+    bool loss_told = true;          // its lanes bring the losses of its samples
     bool of_group = true;           // the leader of all is followed, too
     std::uint32_t least_steps = 1;  // see FindLeaders
   };
@@ -49,6 +50,9 @@ class LeaderExchange : public Aggregator {
   // The parameters of this member's node's leader; empty where there is none, or where it is this
   // member itself, or the only node's.
   std::span<const float> of_node() const;
+
+  // Of lanes of this exchange: the samples of those members whose losses they bring.
+  double SamplesTold(const Lanes& lanes) const;
 
   // Whether there are nodes, of which some have several members.
   bool tiered() const { return tiered_; }
@@ -94,6 +98,7 @@ class LeaderExchange : public Aggregator {
   std::unique_ptr<collective::Collective> counting_;  // the tally; null: it is read
   collective::Completion completion_;
   Leaders leaders_;
+  std::vector<bool> loss_told_;  // by rank
   cuda::Buffer node_leader_;
   bool has_node_leader_ = false;
   bool lost_ = false;  // nobody's parameters are finite

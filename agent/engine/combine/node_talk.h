@@ -1,11 +1,12 @@
 // Encodings between nodes: within a node values travel dense, between nodes encoded.
 //
-// The lowest rank of each node leads it: the others send it their values, it adds them up, leads the
-// encoding's conversation with the other nodes' leaders as if these were all there are, and sends
-// the sum back. So a link between nodes carries what it would if each node had one member, and what
-// is left out is left with the leaders.
+// The lowest rank of each node leads it: the others send it their values, it adds them up, leads
+// the encoding's conversation with the other nodes' leaders as if these were all there are, and
+// sends the sum back. So a link between nodes carries what it would if each node had one member,
+// and what is left out is left with the leaders.
 //
-// Lanes go whole from everybody to everybody and are summed in rank order, as in every conversation.
+// Lanes go whole from everybody to everybody and are summed in rank order, as in every
+// conversation.
 
 #pragma once
 

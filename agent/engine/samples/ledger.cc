@@ -92,8 +92,8 @@ std::uint64_t SizeOf(const Block& block) {
 
 std::string ReasonAgainst(const LedgerState& state, std::uint64_t epoch_size) {
   if (state.epoch_size != epoch_size) {
-    return "its epochs have " + std::to_string(state.epoch_size) + " samples, the data has " +
-           std::to_string(epoch_size);
+    return "its epochs have " + std::to_string(state.epoch_size) + " samples, the job's have " +
+           std::to_string(epoch_size) + ": of other data, or of another part of it (data.subset)";
   }
   if (state.fresh > kEnd)
     return "position " + std::to_string(state.fresh) + " is beyond all epochs";

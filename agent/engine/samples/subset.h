@@ -9,7 +9,7 @@
 namespace tactus::engine {
 
 // Which part, and how it is chosen: a job file's `data.subset`.
-enum class SubsetKind { kNone, kRandom, kCraig };
+enum class SubsetKind : std::uint32_t { kNone, kRandom, kCraig };
 
 struct SubsetOptions {
   SubsetKind kind = SubsetKind::kNone;  // none: epochs are of all samples
@@ -22,7 +22,10 @@ struct SubsetOptions {
 // Plain data, equal on all members. An epoch's position stands for one of them.
 struct Subset {
   std::uint64_t number = 0;  // of those chosen so far, this included; 0: none is, epochs are of all
-  std::uint64_t epoch = 0;   // at whose beginning it was chosen
+  std::uint64_t epoch = 0;   // in which it was chosen, or found to stay
+  // As the options had it then.
+  SubsetKind kind = SubsetKind::kNone;
+  bool by_inputs = false;
   std::vector<std::uint64_t> samples{};  // rising
   // How much each counts, in losses and gradients; the mean is 1. Empty: each 1.
   std::vector<float> weights{};
@@ -31,9 +34,11 @@ struct Subset {
 };
 
 // Whether another one is to be chosen, now that so many epochs are over. Counted from the first, so
-// that a job that went back to a checkpoint chooses where it would have.
+// that a job that went back to a checkpoint chooses where it would have. One of another kind is of
+// the job that this one goes on from.
 inline bool IsDue(const SubsetOptions& options, const Subset& chosen, std::uint64_t epoch) {
   if (options.kind == SubsetKind::kNone) return false;
+  if (chosen.kind != options.kind || chosen.by_inputs != options.by_inputs) return true;
   return chosen.number == 0 || epoch / options.epochs > chosen.epoch / options.epochs;
 }
 

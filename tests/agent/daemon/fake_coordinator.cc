@@ -51,13 +51,21 @@ void FakeCoordinator::StartWorker(std::uint64_t id, const std::string& behaviour
   StartWith(id, behaviour, start);
 }
 
+void FakeCoordinator::StartInArray(std::uint64_t id, const std::string& behaviour,
+                                   const std::string& array, const std::string& device) {
+  tactus::v1::Start start;
+  start.set_device(device);
+  StartWith(id, behaviour, start, array);
+}
+
 void FakeCoordinator::StartWith(std::uint64_t id, const std::string& behaviour,
-                                tactus::v1::Start start) {
+                                tactus::v1::Start start, const std::string& array) {
   if (start.device().empty()) start.set_device("cpu:0");
   start.set_job_id(behaviour + "-1");
   start.mutable_spec()->set_name(behaviour);
   ToAgent message;
   message.mutable_start_worker()->set_worker_id(id);
+  message.mutable_start_worker()->set_array(array);
   *message.mutable_start_worker()->mutable_start() = std::move(start);
   {
     const std::lock_guard lock(mutex_);

@@ -53,8 +53,13 @@ class FakeCoordinator final : public tactus::agent::v1::AgentSession::Service {
   void SendPlan(std::uint64_t worker, std::uint64_t version);
   void SendStop(std::uint64_t worker);
 
+  // The same, of an array.
+  void StartInArray(std::uint64_t id, const std::string& behaviour, const std::string& array,
+                    const std::string& device = "cpu:0");
+
   // Starts worker `id` with what `start` says; see StartWorker.
-  void StartWith(std::uint64_t id, const std::string& behaviour, tactus::v1::Start start);
+  void StartWith(std::uint64_t id, const std::string& behaviour, tactus::v1::Start start,
+                 const std::string& array = "");
   void StopWorker(std::uint64_t id);
   // Asks where the worker stands, and waits for the answer.
   tactus::v1::Standing LookAt(std::uint64_t worker);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -123,7 +124,10 @@ class Comparing {
   std::size_t comparisons() const { return comparisons_; }
   Survivor& operator[](std::size_t rank) { return *members_[rank]; }
 
- private:
+  // After each step, and after a comparison that found something; may be empty.
+  std::function<void(std::size_t rank, RoundEngine& engine)> at_step{};
+  std::function<void(std::size_t rank, RoundEngine& engine)> on_found{};
+
   static void Flip(Survivor& member, std::size_t parameter, unsigned bit) {
     std::vector<float> values = member.parameters();
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(values[parameter]) ^ (1u << bit);
@@ -131,7 +135,9 @@ class Comparing {
     member.device().Copy(values, member.member().parameters);
   }
 
+ private:
   void AtStep(RoundEngine& engine, std::size_t rank) {
+    if (at_step) at_step(rank, engine);
     if (engine.comparison_due()) Compare(engine, rank);
     if (!engine.validation_due()) return;
     engine.TakeValidation({.loss = 1, .samples = 10, .end = SurvivorTime()});
@@ -142,6 +148,7 @@ class Comparing {
     if (rank == 0) ++comparisons_;
     if (auto comparison = engine.TakeComparison()) {
       found_[rank].push_back({.rounds = engine.rounds(), .comparison = *comparison});
+      if (on_found) on_found(rank, engine);
     }
   }
 
@@ -259,6 +266,43 @@ TEST(CompareTest, OfTwoTheOneWithNumbersIsRight) {
   EXPECT_EQ(two[0].member().rounds, 100u) << two[0].reason();
   EXPECT_EQ(two[1].parameters(), two[0].parameters());
   for (const float value : two[0].parameters()) EXPECT_TRUE(std::isfinite(value));
+}
+
+// Where a member was wrong another one's copy of its part of the optimizer's state counts, also for
+// the checkpoint that is due at this very edge.
+TEST(CompareTest, WhatWasGatheredAtTheEdgeIsOfTheRightMembers) {
+  EngineOptions options = Often(100);
+  options.optimizer = AdamOptions{.learning_rate = 0.001};
+  options.shards = {.by = ShardBy::kEqual, .copies = 2};
+  Comparing three(options, 3);
+  bool spoilt = false;
+  three.at_step = [&](std::size_t rank, RoundEngine& engine) {
+    if (rank == 0) engine.RequestResiduals();  // of all state, at each edge
+    if (rank != 1 || spoilt || engine.rounds() < 50 || !engine.comparison_due()) return;
+    // Of a round before all would have taken over its part of the parameters.
+    spoilt = true;
+    Comparing::Flip(three[1], 20, 20);
+    for (ShardPiece& piece : three[1].member().shard->pieces()) {
+      three[1].device().Fill(1e6f, piece.buffers[0].span());
+    }
+  };
+  std::vector<std::vector<float>> gathered;
+  std::vector<std::vector<float>> held(3);  // of the first buffer, each member's own stretch
+  three.on_found = [&](std::size_t rank, RoundEngine& engine) {
+    if (rank == 0) gathered = engine.State().optimizer;
+    ShardPiece& own = three[rank].member().shard->pieces().front();
+    held[rank].assign(own.buffers[0].span().begin(), own.buffers[0].span().end());
+  };
+
+  three.Train({.batch_sizes = {3, 2, 4}}, 1000, 0, 0, 0);
+
+  ASSERT_EQ(three.found(0).size(), 1u) << three[0].reason();
+  EXPECT_THAT(three.found(0)[0].comparison.wrong, ElementsAre(1u));
+  std::vector<float> whole;
+  for (const auto& part : held) whole.insert(whole.end(), part.begin(), part.end());
+  ASSERT_EQ(gathered.size(), 2u);
+  EXPECT_EQ(gathered[0], whole);
+  for (const float value : whole) EXPECT_LT(std::abs(value), 1e5f);
 }
 
 // Rank 0 keeps for all what was validated.

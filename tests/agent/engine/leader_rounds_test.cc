@@ -210,6 +210,29 @@ TEST(LeaderRoundsTest, AMemberThatIsNeverFiniteHoldsUpNobody) {
   }
 }
 
+// It has used its samples, and tells no loss of them: the mean is of the others'.
+TEST(LeaderRoundsTest, ALossThatIsNoNumberIsNotOneOfZero) {
+  GroupRun run = Led({1, 1, 1}, 4, Valleys({0, 1, 2}));
+  run.options.optimizer = SgdOptions{.learning_rate = 0};
+  run.after_gradient = [](int rank, std::uint64_t, std::span<float> gradients) {
+    if (rank == 1) gradients[0] = std::numeric_limits<float>::quiet_NaN();
+  };
+  const auto loss = [](double rank) { return 0.5 * (kStart - rank) * (kStart - rank) + rank; };
+
+  const auto group = Train(run);
+
+  const policies::Report& report = group[0].reports[0];
+  const std::uint64_t told = report.samples + group[2].reports[0].samples;
+  EXPECT_EQ(report.nonfinite_members, 1u);
+  EXPECT_EQ(report.samples_global, told + group[1].reports[0].samples);
+  EXPECT_EQ(report.local_samples_global, told - 2);
+  EXPECT_NEAR(report.loss_mean_global, (loss(0) + loss(2)) / 2, 1e-6);
+  EXPECT_GE(report.local_loss_mean_global, std::min(loss(0), loss(2)) - 1e-6);
+  for (const policies::RoundLosses& round : group[0].state->losses) {
+    EXPECT_GE(round.local.Mean(), std::min(loss(0), loss(2)) - 1e-6);
+  }
+}
+
 TEST(LeaderRoundsTest, WhereNobodysNumbersAreFiniteItDiverges) {
   GroupRun run = Led({1, 1}, 2, Valleys({0, 1}));
   run.options.stop.rounds = 30;

@@ -197,6 +197,34 @@ TEST_P(KeptResidualsTest, AGroupGoesOnBitForBitFromWhatWasTakenAtAnEdge) {
   }
 }
 
+// Rank 0 asks for them at the edge at which a validation ends training, and with it a trial.
+TEST_P(KeptResidualsTest, WhatATrialsEndPutsBackIsNotWhatWasGathered) {
+  GroupRun run = RunOf(GetParam(), {5, 3, 4});
+  run.options.stop = {.patience = 1};
+  run.options.validation = {.policy = ValidationPolicy::kAuto, .rounds = 1, .samples = 10};
+  run.validate = [](int, const RoundEngine& engine, std::span<const float>) {
+    return engine.rounds() == 6 ? 5.0 : 1.0 / static_cast<double>(engine.rounds());
+  };
+  run.on_loss = [](int, const RoundEngine& engine, double& loss) {
+    if (engine.plan().version > 1) loss += 1e6;
+  };
+  run.before_step = [plan = run.plan](int rank, RoundEngine& engine, StepResult&) {
+    if (engine.rounds() == 2) {
+      policies::Plan trial = plan;
+      trial.version = 2;
+      trial.trial = policies::Trial::kBegins;
+      engine.OfferPlan(std::move(trial));
+    }
+    if (rank == 0 && engine.rounds() == 5) engine.RequestResiduals();
+  };
+
+  const std::vector<MemberRun> group = Train(run);
+
+  EXPECT_EQ(group[0].outcome, Outcome::kFinished);
+  EXPECT_EQ(group[0].reports.size(), 6u);
+  EXPECT_THAT(group[0].residuals, IsEmpty());
+}
+
 // A share is a sum of up to four parts, each addition of which rounds by 2^-24 of the magnitudes.
 TEST_P(KeptResidualsTest, NothingIsLostInAGroupOfAnotherSize) {
   const GroupRun run = RunOf(GetParam(), {5, 3, 4, 2});

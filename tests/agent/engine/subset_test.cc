@@ -32,7 +32,8 @@ Subset Nth(std::uint64_t number, bool weighted = true) {
   Rng rng(number);
   std::set<std::uint64_t> samples;
   while (samples.size() < kSize) samples.insert(rng.Below(kAll));
-  Subset subset{.number = number, .samples = {samples.begin(), samples.end()}};
+  Subset subset{
+      .number = number, .kind = SubsetKind::kCraig, .samples = {samples.begin(), samples.end()}};
   for (std::size_t i = 0; i < kSize && weighted; ++i) {
     subset.weights.push_back(i % 2 == 0 ? 1.5f : 0.5f);
   }
@@ -66,6 +67,9 @@ TEST(SubsetTest, IsRefusedWhereItDoesNotFit) {
   std::swap(subset.samples[0], subset.samples[1]);
   EXPECT_THAT(ReasonAgainst(subset, kSize), HasSubstr("do not rise"));
   EXPECT_THAT(ReasonAgainst(Subset{.samples = {1}}, 1), HasSubstr("never chosen"));
+  Subset strange = Nth(1);
+  strange.kind = static_cast<SubsetKind>(7);
+  EXPECT_THAT(ReasonAgainst(strange, kSize), HasSubstr("of no kind"));
 }
 
 TEST(SubsetTest, IsDueAtTheBeginningAndAfterSoManyEpochs) {
@@ -73,9 +77,27 @@ TEST(SubsetTest, IsDueAtTheBeginningAndAfterSoManyEpochs) {
 
   EXPECT_FALSE(IsDue({}, {}, 7));
   EXPECT_TRUE(IsDue(every_two, {}, 0));
-  EXPECT_FALSE(IsDue(every_two, {.number = 1, .epoch = 0}, 1));
-  EXPECT_TRUE(IsDue(every_two, {.number = 1, .epoch = 0}, 2));
-  EXPECT_FALSE(IsDue(every_two, {.number = 2, .epoch = 3}, 3));
+  const auto chosen = [](std::uint64_t number, std::uint64_t epoch) {
+    return Subset{.number = number, .epoch = epoch, .kind = SubsetKind::kRandom};
+  };
+  EXPECT_FALSE(IsDue(every_two, chosen(1, 0), 1));
+  EXPECT_TRUE(IsDue(every_two, chosen(1, 0), 2));
+  EXPECT_FALSE(IsDue(every_two, chosen(2, 3), 3));
+}
+
+TEST(SubsetTest, IsDueWhereAnotherKindIsAskedFor) {
+  const Subset drawn{.number = 2, .epoch = 3, .kind = SubsetKind::kRandom};
+  const Subset by_gradients{.number = 2, .epoch = 3, .kind = SubsetKind::kCraig};
+  const SubsetOptions random{.kind = SubsetKind::kRandom, .epochs = 100};
+  const SubsetOptions craig{.kind = SubsetKind::kCraig, .epochs = 100};
+  const SubsetOptions by_inputs{.kind = SubsetKind::kCraig, .epochs = 100, .by_inputs = true};
+
+  EXPECT_FALSE(IsDue(random, drawn, 4));
+  EXPECT_TRUE(IsDue(random, by_gradients, 4));
+  EXPECT_TRUE(IsDue(craig, drawn, 4));
+  EXPECT_FALSE(IsDue(craig, by_gradients, 4));
+  EXPECT_TRUE(IsDue(by_inputs, by_gradients, 4));
+  EXPECT_FALSE(IsDue({}, drawn, 4));
 }
 
 TEST(SubsetTest, PositionsStandForItsSamples) {
@@ -215,6 +237,54 @@ TEST(SubsetTest, WhatWasChosenBeforeMayStay) {
   EXPECT_EQ(group[0].outcome, Outcome::kFinished);
   EXPECT_EQ(group[0].state->ledger.subset.samples, Nth(1).samples);
   EXPECT_EQ(group[0].state->ledger.subset.epoch, 4u);
+}
+
+// As a job that goes on from another one's checkpoint.
+TEST(SubsetTest, WhoGoesOnWithAnotherKindChoosesAnewAtOnce) {
+  GroupRun run = Choosing({.version = 1, .batch_sizes = {3, 2}}, 100);
+  run.keep_edges = true;
+  const std::vector<MemberRun> former = Train(run);
+  run.keep_edges = false;
+  run.from = former[0].edges[6];  // within an epoch
+  run.options.subset.kind = SubsetKind::kRandom;
+  int chosen = 0;
+  run.choose = [&](int rank, const RoundEngine& engine) -> std::optional<Subset> {
+    chosen += rank == 0 ? 1 : 0;
+    return Nth(engine.ledger().subset().number + 1, false);
+  };
+
+  const std::vector<MemberRun> drawn = Train(run);
+
+  EXPECT_EQ(chosen, 1);
+  EXPECT_EQ(drawn[0].outcome, Outcome::kFinished) << drawn[0].reason;
+  EXPECT_EQ(drawn[0].state->ledger.subset.number, 2u);
+  EXPECT_EQ(drawn[0].state->ledger.subset.kind, SubsetKind::kRandom);
+  EXPECT_EQ(drawn[0].state->ledger.subset.samples, Nth(2).samples);
+  EXPECT_TRUE(drawn[0].state->ledger.subset.weights.empty());
+
+  // What was chosen before may stay then, too, and is not asked about at each edge.
+  chosen = 0;
+  run.choose = [&](int rank, const RoundEngine&) -> std::optional<Subset> {
+    chosen += rank == 0 ? 1 : 0;
+    return std::nullopt;
+  };
+  const std::vector<MemberRun> stays = Train(run);
+  EXPECT_EQ(chosen, 1);
+  EXPECT_EQ(stays[0].state->ledger.subset.samples, Nth(1).samples);
+}
+
+TEST(SubsetTest, WhoGoesOnWithoutOneTrainsOnAllAlike) {
+  GroupRun run = Choosing({.version = 1, .batch_sizes = {3, 2}}, 100);
+  run.keep_edges = true;
+  const std::vector<MemberRun> former = Train(run);
+  run.keep_edges = false;
+  run.from = former[0].edges[6];
+  run.options.subset = {};  // of as many samples as the subset had
+
+  const std::vector<MemberRun> all = Train(run);
+
+  EXPECT_EQ(all[0].outcome, Outcome::kFinished) << all[0].reason;
+  EXPECT_EQ(all[0].state->ledger.subset, Subset{});
 }
 
 // Who joins where others go on takes over what they chose, and so does one that missed a choice.

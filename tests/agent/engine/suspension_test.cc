@@ -388,8 +388,10 @@ TEST(EngineStateTest, AStateThatDoesNotFitIsRefusedWithTheReason) {
             "its optimizer has 1 buffers of state, the job's has 2");
   EXPECT_EQ(ReasonAgainst(Whole(), {.length = 3, .optimizer_buffers = 1, .train_samples = 10}),
             "its optimizer's state has 2 elements, the model 3");
-  EXPECT_EQ(ReasonAgainst(Whole(), {.length = 2, .optimizer_buffers = 1, .train_samples = 11}),
-            "its epochs have 10 samples, the data has 11");
+  EXPECT_EQ(
+      ReasonAgainst(Whole(), {.length = 2, .optimizer_buffers = 1, .train_samples = 11}),
+      "its epochs have 10 samples, the job's have 11: of other data, or of another part of it "
+      "(data.subset)");
   EXPECT_EQ(ReasonAgainstSpoilt([](EngineState& s) { s.block_momentum = {1}; }),
             "its block momentum has 1 elements, the model 2");
   EXPECT_NE(ReasonAgainstSpoilt([](EngineState& s) { s.train_time = Seconds(-1); }), "");

@@ -462,8 +462,8 @@ TEST_F(ChoosingLifeTest, OneIsChosenBeforeTheFirstRoundAndAfterEachEpochButTheLa
 
   EXPECT_EQ(std::ranges::count(done, "choose"), 2);
   EXPECT_EQ(done[0], "choose");
-  EXPECT_EQ(done[1], "says selected 1 after 0: as the test says");
-  EXPECT_THAT(done, Contains("says selected 2 after 1: as the test says"));
+  EXPECT_EQ(done[1], "says selected 1 after 0, stood: as the test says");
+  EXPECT_THAT(done, Contains("says selected 2 after 1, stood: as the test says"));
   std::sort(used.begin(), used.begin() + 4);
   std::sort(used.begin() + 4, used.end());
   EXPECT_THAT(used, ElementsAre(1, 3, 5, 7, 0, 2, 4, 6));

@@ -43,7 +43,7 @@ struct Words {
   }
   std::string operator()(const protocol::SelectedMessage& said) const {
     return "selected " + std::to_string(said.number) + " after " + std::to_string(said.rounds) +
-           ": " + said.facts;
+           (said.seconds > 0 ? ", stood" : "") + ": " + said.facts;
   }
   std::string operator()(const protocol::CheckpointedMessage& said) const {
     return "checkpoint " + said.file;

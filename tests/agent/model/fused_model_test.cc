@@ -87,35 +87,50 @@ ExampleSet SixImages() { return Images(6, 32); }
 
 class FusedModelTest : public testing::TestWithParam<Case> {
  protected:
-  // A fused model in memory of its own.
+  // Models with initial weights by these seeds, each by itself and all in one pass.
   struct Fused {
-    explicit Fused(const ModelOptions& options, const std::vector<std::uint64_t>& seeds)
-        : model(*FusedModel::Open(options, seeds)),
-          stride((cuda::FlatLength(model->segments()) + 15) / 16 * 16),
-          parameters(seeds.size() * stride),
-          gradients(seeds.size() * stride),
-          losses(seeds.size()) {
-      model->Bind({.values = parameters.span(), .stride = stride});
+    explicit Fused(const ModelOptions& options, const std::vector<std::uint64_t>& seeds) {
+      for (const std::uint64_t seed : seeds) {
+        alone.push_back(std::make_unique<BoundModel>(Seeded(options, seed)));
+        parameters.push_back(alone.back()->Weights());
+      }
+      segments = (*Model::Open(options))->segments();
+      model = *FusedModel::Open(options, segments);
     }
-    absl::Status Pass(std::vector<std::size_t> models, const std::vector<Examples>& examples) {
-      return model->ForwardBackward(models, examples,
-                                    {.values = gradients.span(), .stride = stride}, losses);
+    absl::Status Pass(const std::vector<std::size_t>& models,
+                      const std::vector<Examples>& examples) {
+      std::vector<FusedPart> parts;
+      for (std::size_t i = 0; i < models.size(); ++i) {
+        parts.push_back({.parameters = parameters[models[i]], .examples = examples[i]});
+      }
+      auto passed = model->ForwardBackward(parts);
+      if (passed.ok()) sums = *std::move(passed);
+      return passed.status();
     }
-    std::vector<float> Row(AlignedFloats& of, std::size_t i) {
-      const auto row = of.span().subspan(i * stride, cuda::FlatLength(model->segments()));
-      return {row.begin(), row.end()};
+    // In the flat layout, of the pass's i-th part.
+    std::vector<float> Gradients(std::size_t i) const {
+      std::vector<float> flat(cuda::FlatLength(segments));
+      for (std::size_t k = 0; k < segments.size(); ++k) {
+        std::copy_n(sums[i].gradients[k], segments[k].length, flat.data() + segments[k].offset);
+      }
+      return flat;
     }
 
+    std::vector<std::unique_ptr<BoundModel>> alone;
+    std::vector<std::vector<float>> parameters;
+    cuda::SegmentTable segments;
     std::unique_ptr<FusedModel> model;
-    std::size_t stride;
-    AlignedFloats parameters;
-    AlignedFloats gradients;
-    std::vector<double> losses;
+    std::vector<FusedSums> sums;
   };
 
   static ModelOptions Seeded(ModelOptions options, std::uint64_t seed) {
     options.seed = seed;
     return options;
+  }
+  static float Largest(const std::vector<float>& values) {
+    float largest = 0;
+    for (const float value : values) largest = std::max(largest, std::abs(value));
+    return largest;
   }
 };
 
@@ -127,20 +142,32 @@ TEST_P(FusedModelTest, EachIsWhatItIsByItself) {
   const std::vector<Examples> examples = {set.Range(0, 3), set.Range(0, 3), set.Range(3, 3)};
 
   ASSERT_TRUE(fused.Pass({0, 1, 2}, examples).ok());
-  const auto sums = fused.model->Evaluate(std::vector<std::size_t>{0, 1, 2}, examples);
-  ASSERT_TRUE(sums.ok()) << sums.status();
 
   for (std::size_t i = 0; i < 3; ++i) {
     SCOPED_TRACE(i);
-    BoundModel alone(Seeded(GetParam().options, 3 + i));
-    EXPECT_EQ(fused.Row(fused.parameters, i), alone.Weights());
-    const double loss = alone.Step(examples[i]);
-    EXPECT_NEAR(fused.losses[i], loss, 1e-5 * loss);
-    const std::vector<float> gradients = alone.Gradients();
-    float largest = 0;
-    for (const float value : gradients) largest = std::max(largest, std::abs(value));
-    EXPECT_THAT(fused.Row(fused.gradients, i), Pointwise(FloatNear(1e-4F * largest), gradients));
-    EXPECT_NEAR((*sums)[i].loss_sum, alone.EvaluateLoss(examples[i]), 1e-5 * loss);
+    const double loss = fused.alone[i]->Step(examples[i]);
+    EXPECT_NEAR(fused.sums[i].loss, loss, 1e-5 * loss);
+    const std::vector<float> gradients = fused.alone[i]->Gradients();
+    EXPECT_THAT(fused.Gradients(i), Pointwise(FloatNear(1e-4F * Largest(gradients)), gradients));
+  }
+}
+
+// As those of a subset have them.
+TEST_P(FusedModelTest, WeightsAreBySampleAndModel) {
+  const ExampleSet set = GetParam().examples();
+  Fused fused(GetParam().options, {3, 4});
+  const std::vector<float> weights = {2, 0, .5F};
+  std::vector<Examples> examples(2, set.Range(0, 3));
+  examples[1].weights = weights;
+
+  ASSERT_TRUE(fused.Pass({0, 1}, examples).ok());
+
+  for (std::size_t i = 0; i < 2; ++i) {
+    SCOPED_TRACE(i);
+    const double loss = fused.alone[i]->Step(examples[i]);
+    EXPECT_NEAR(fused.sums[i].loss, loss, 1e-5 * loss);
+    const std::vector<float> gradients = fused.alone[i]->Gradients();
+    EXPECT_THAT(fused.Gradients(i), Pointwise(FloatNear(1e-4F * Largest(gradients)), gradients));
   }
 }
 
@@ -149,31 +176,29 @@ TEST_P(FusedModelTest, WhatOneHoldsChangesNoBitOfAnother) {
   const std::vector<Examples> examples(3, set.Range(0, 2));
   Fused before(GetParam().options, {3, 4, 5});
   Fused after(GetParam().options, {3, 4, 5});
-  const auto row = after.parameters.span().subspan(after.stride, after.stride);
-  std::ranges::fill(row, std::numeric_limits<float>::quiet_NaN());
+  std::ranges::fill(after.parameters[1], std::numeric_limits<float>::quiet_NaN());
 
   ASSERT_TRUE(before.Pass({0, 1, 2}, examples).ok());
   ASSERT_TRUE(after.Pass({0, 1, 2}, examples).ok());
 
   for (const std::size_t i : {0, 2}) {
-    EXPECT_EQ(before.Row(before.gradients, i), after.Row(after.gradients, i));
-    EXPECT_EQ(before.losses[i], after.losses[i]);
+    EXPECT_EQ(before.Gradients(i), after.Gradients(i));
+    EXPECT_EQ(before.sums[i].loss, after.sums[i].loss);
   }
-  EXPECT_TRUE(std::isnan(after.losses[1]));
+  EXPECT_TRUE(std::isnan(after.sums[1].loss));
 }
 
-TEST_P(FusedModelTest, WhoLeftIsNotComputed) {
+TEST_P(FusedModelTest, WhoGoesTogetherIsEachPassesOwn) {
   const ExampleSet set = GetParam().examples();
-  const std::vector<Examples> two(2, set.Range(0, 2));
   Fused fused(GetParam().options, {3, 4, 5});
 
-  ASSERT_TRUE(fused.Pass({0, 2}, two).ok());
-
-  EXPECT_EQ(fused.losses[1], 0);
-  EXPECT_THAT(fused.Row(fused.gradients, 1), testing::Each(0.0F));
-  BoundModel alone(Seeded(GetParam().options, 5));
-  const double loss = alone.Step(two[1]);
-  EXPECT_NEAR(fused.losses[2], loss, 1e-5 * loss);
+  for (const std::vector<std::size_t>& models : {std::vector<std::size_t>{0, 1, 2}, {0, 2}, {2}}) {
+    const std::vector<Examples> examples(models.size(), set.Range(0, 2));
+    ASSERT_TRUE(fused.Pass(models, examples).ok());
+    BoundModel last(Seeded(GetParam().options, 5));
+    const double loss = last.Step(examples.back());
+    EXPECT_NEAR(fused.sums.back().loss, loss, 1e-5 * loss);
+  }
 }
 
 TEST_P(FusedModelTest, PermutedJobsHavePermutedResults) {
@@ -186,11 +211,9 @@ TEST_P(FusedModelTest, PermutedJobsHavePermutedResults) {
   ASSERT_TRUE(turned.Pass({0, 1}, examples).ok());
 
   for (const std::size_t i : {0, 1}) {
-    EXPECT_NEAR(fused.losses[i], turned.losses[1 - i], 1e-5 * fused.losses[i]);
-    const std::vector<float> there = turned.Row(turned.gradients, 1 - i);
-    float largest = 0;
-    for (const float value : there) largest = std::max(largest, std::abs(value));
-    EXPECT_THAT(fused.Row(fused.gradients, i), Pointwise(FloatNear(1e-4F * largest), there));
+    EXPECT_NEAR(fused.sums[i].loss, turned.sums[1 - i].loss, 1e-5 * fused.sums[i].loss);
+    const std::vector<float> there = turned.Gradients(1 - i);
+    EXPECT_THAT(fused.Gradients(i), Pointwise(FloatNear(1e-4F * Largest(there)), there));
   }
 }
 
@@ -204,17 +227,27 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return info.param.name; });
 
 TEST(FusedModelErrorsTest, SayWhatCannotBeFused) {
-  const std::vector<std::uint64_t> seeds = {1, 2};
-  const auto message = [&](const ModelOptions& options) {
-    return std::string(FusedModel::Open(options, seeds).status().message());
+  const auto message = [](const ModelOptions& options) {
+    return std::string(FusedModel::Open(options, {}).status().message());
   };
 
+  EXPECT_EQ(WhyNotFused({.builtin = "cifar-cnn"}), "");
   EXPECT_THAT(message({.builtin = "resnet18"}),
               HasSubstr("model.builtin: \"resnet18\" is not fused; allowed are bytes-lm and "));
   EXPECT_THAT(message({.builtin = "cifar-cnn", .precision = Precision::kBfloat16}),
               HasSubstr("model.precision: found bfloat16"));
-  EXPECT_THAT(message({.builtin = "bytes-lm", .width = 10, .heads = 4}),
-              HasSubstr("model.options.width"));
+  EXPECT_THAT(message({.builtin = "bytes-lm", .loss = "mse"}),
+              HasSubstr("model.loss: found \"mse\", fused jobs have cross_entropy"));
+  EXPECT_THAT(message({.torchscript = "/m.pt"}), HasSubstr("model.torchscript: only built-in"));
+}
+
+TEST(FusedModelErrorsTest, ShapesDifferBySizesAndNotBySeeds) {
+  const ModelOptions one = {.builtin = "bytes-lm", .width = 16, .seed = 1};
+  ModelOptions other = one;
+  other.seed = 2;
+  EXPECT_EQ(FusedShapeOf(one), FusedShapeOf(other));
+  other.layers = 1;
+  EXPECT_NE(FusedShapeOf(one), FusedShapeOf(other));
 }
 
 }  // namespace

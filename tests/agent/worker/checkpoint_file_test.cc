@@ -51,7 +51,8 @@ class CheckpointFileTest : public testing::Test {
   }
 
   static engine::Subset HundredOf() {
-    engine::Subset subset{.number = 3, .epoch = 2};
+    engine::Subset subset{
+        .number = 3, .epoch = 2, .kind = engine::SubsetKind::kCraig, .by_inputs = true};
     for (std::uint64_t i = 0; i < 100; ++i) {
       subset.samples.push_back((std::uint64_t{1} << 40) + 3 * i);
       subset.weights.push_back(0.1F + 0.018F * static_cast<float>(i));
@@ -381,7 +382,8 @@ TEST_F(CheckpointFileTest, AnotherJobsCheckpointIsRefusedWithWhatDiffers) {
       HasSubstr("tensor 'buffers' is F32[3], this job's is F32[4]"));
   EXPECT_THAT(
       Refusal({.segments = segments_, .buffers = 3, .optimizer_buffers = 2, .train_samples = 50}),
-      HasSubstr("its epochs have 100 samples, the data has 50"));
+      HasSubstr("its epochs have 100 samples, the job's have 50: of other data, or of another "
+                "part of it (data.subset)"));
 }
 
 TEST_F(CheckpointFileTest, WhatWouldBreakTheEngineIsRefused) {

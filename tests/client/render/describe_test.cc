@@ -52,6 +52,19 @@ TEST(DescribeTest, AJobIsDescribedDownToItsFile) {
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
 }
 
+TEST(DescribeTest, WhetherAJobOfAnArraySharesAProcessIsTold) {
+  v1::Job job = FinishedJob();
+  EXPECT_THAT(Describe(job, false), Not(HasSubstr("\n  array ")));
+  (*job.mutable_labels())["array"] = "lr-1";
+  job.mutable_spec()->mutable_model()->set_builtin("bytes-lm");
+  job.mutable_spec()->mutable_workers()->set_max(1);
+  EXPECT_THAT(Describe(job, false),
+              HasSubstr("lr-1: shares a process with others of it on its device\n"));
+  job.mutable_spec()->mutable_workers()->set_max(2);
+  EXPECT_THAT(Describe(job, false),
+              HasSubstr("lr-1: by itself, as workers.max: found 2, allowed is 1\n"));
+}
+
 TEST(DescribeTest, EachAttemptIsTold) {
   v1::Job job = FinishedJob();
   v1::JobAttempt& first = *job.add_attempts();

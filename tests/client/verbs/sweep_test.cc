@@ -14,6 +14,7 @@ namespace tactus::client {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class SweepTest : public VerbsTest {
  protected:
@@ -53,13 +54,33 @@ TEST_F(SweepTest, EachCombinationIsAJobWithItsValuesAsLabels) {
   EXPECT_EQ(requests_[2].spec().priority(), 3);
   EXPECT_EQ(requests_[2].request_id(), "s1-2");
   const auto& labels = requests_[2].labels();
-  EXPECT_EQ(labels.size(), 4u);
+  EXPECT_EQ(labels.size(), 5u);
   EXPECT_EQ(labels.at("sweep"), "s1");
+  EXPECT_EQ(labels.at("array"), "s1");
   EXPECT_EQ(labels.at("team"), "vision");
   EXPECT_EQ(labels.at("over/optimizer.sgd.learning_rate"), "0.03");
   EXPECT_EQ(labels.at("over/seed"), "1");
   EXPECT_THAT(swept.out, HasSubstr("JOB     STATE        LEARNING_RATE  SEED  ROUNDS"));
   EXPECT_THAT(swept.err, HasSubstr("sweep s1 submitted: 4 jobs; tactus get sweep s1 shows"));
+}
+
+TEST_F(SweepTest, WhetherTheyShareAProcessIsSaid) {
+  EXPECT_THAT(Tactus({"sweep", file_, "--over", "seed=1,2"}).err,
+              HasSubstr("each trains in a process of its own: workers.max: found 65536, allowed "
+                        "is 1"));
+  std::ofstream(file_) << "name: demo\nworkers: {max: 1}\nmodel: {builtin: bytes-lm}\n";
+  EXPECT_THAT(Tactus({"sweep", file_, "--over", "seed=1,2", "--dry-run"}).err,
+              HasSubstr("share one with others of the sweep, in one process"));
+  EXPECT_THAT(Tactus({"sweep", file_, "--over", "seed=1"}).err, Not(HasSubstr("process")));
+}
+
+TEST_F(SweepTest, ThoseThatAreToBeApartShareNone) {
+  const Answered apart = Tactus({"sweep", file_, "--over", "seed=1,2", "--apart"});
+  EXPECT_EQ(requests_.back().labels().count("array"), 0u);
+  EXPECT_THAT(apart.err, Not(HasSubstr("process")));
+
+  Tactus({"sweep", file_, "--over", "seed=1,2", "--label", "array=ours"});
+  EXPECT_EQ(requests_.back().labels().at("array"), "ours");
 }
 
 TEST_F(SweepTest, AValueThatIsRefusedLeavesNothingBehind) {

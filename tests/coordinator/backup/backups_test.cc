@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "coordinator/files/folder_blobs.h"
 #include "metrics/exposition.h"
 #include "runtime/now.h"
 #include "tests/coordinator/backup/state_to_back_up.h"
@@ -78,7 +79,7 @@ class BackupsTest : public testing::Test {
   StateToBackUp state_;
   const TemporaryFolder to_;
   runtime::ControlThread storage_, files_, thread_;
-  service::BlobStore blobs_{state_.path() + "/" + service::kBlobsName};
+  service::FolderBlobs blobs_{state_.path() + "/" + service::kBlobsName};
   metrics::CoordinatorMetrics metrics_{"1"};
   const service::CopySlot slot_ = std::make_shared<std::atomic<bool>>(false);
   std::unique_ptr<Backups> backups_;

@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "coordinator/files/folder_blobs.h"
 #include "runtime/now.h"
 #include "runtime/sha256.h"
 
@@ -113,7 +114,7 @@ class UpkeepTest : public testing::Test {
   const std::string folder_ = MakeFolder();
   const std::unique_ptr<store::Store> store_ = *store::Store::Open(":memory:");
   runtime::ControlThread control_, storage_, files_;
-  BlobStore blobs_{folder_ + "/blobs"};
+  FolderBlobs blobs_{folder_ + "/blobs"};
   std::promise<std::string> files_of_;
   std::promise<std::vector<store::GoneJob>> forgotten_;
   std::unique_ptr<Upkeep> upkeep_;

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "coordinator/access/bounds.h"
+#include "coordinator/files/folder_blobs.h"
 #include "runtime/now.h"
 #include "runtime/sha256.h"
 #include "tests/support/temporary_folder.h"
@@ -18,7 +19,7 @@ class UploadAccountsTest : public testing::Test {
  protected:
   UploadAccountsTest() { Open(); }
   void Open() {
-    blobs_ = std::make_unique<BlobStore>(folder_.path() + "/blobs");
+    blobs_ = std::make_unique<FolderBlobs>(folder_.path() + "/blobs");
     accounts_ = std::make_unique<UploadAccounts>(
         *blobs_, UploadAccounts::Options{.path = Path(), .bytes_max = 100'000});
   }
@@ -38,7 +39,7 @@ class UploadAccountsTest : public testing::Test {
   }
 
   TemporaryFolder folder_;
-  std::unique_ptr<BlobStore> blobs_;
+  std::unique_ptr<FolderBlobs> blobs_;
   std::unique_ptr<UploadAccounts> accounts_;
 };
 

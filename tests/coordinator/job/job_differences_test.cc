@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/coordinator/job/regroup_fixture.h"
 
 namespace tactus::job {
@@ -92,6 +94,29 @@ TEST_F(JobDifferencesTest, WhatTheFirstMemberSaysWasChosenIsOnRecord) {
 
   EXPECT_EQ(record().selections, 2u);
   EXPECT_EQ(record().selection, "after round 40 and epoch 5: 15 of 50 samples");
+}
+
+// The next one may have just begun.
+TEST_F(JobDifferencesTest, ACancelWaitsAsLongAsTheLongestChoiceBesides) {
+  for (const double seconds : {200.0, 30.0}) {
+    rig_.Step(Said(1, SelectedMessage{.generation = 1, .number = 1, .seconds = seconds}));
+  }
+  rig_.Step(JobCancelled{.job = JobId{1}, .reason = "enough"});
+  const double asked = rig_.seconds();
+
+  rig_.StepAt(asked + 499, Ticked{});
+  EXPECT_EQ(record().state, JobState::kStopping);
+  rig_.StepAt(asked + 501, Ticked{});
+
+  EXPECT_EQ(record().state, JobState::kCancelled);
+}
+
+TEST_F(JobDifferencesTest, SecondsThatAreNoNumberProlongNothing) {
+  for (const double seconds : {-5.0, std::numeric_limits<double>::infinity()}) {
+    rig_.Step(Said(1, SelectedMessage{.generation = 1, .number = 1, .seconds = seconds}));
+  }
+
+  EXPECT_EQ(record().selection_seconds, 0);
 }
 
 }  // namespace

@@ -245,6 +245,55 @@ TEST_F(JobRegroupTest, WhoseAgentDoesNotAnswerIsNotToBlame) {
   EXPECT_THAT(Sent<GroupMessage>(Lose(2)), SizeIs(2));
 }
 
+// On a machine that is loaded, or while it writes to a disk that is slow.
+TEST_F(JobRegroupTest, WhoDoesSomethingMaySayItLater) {
+  Kill(3);
+  Lose(1);
+  for (int looks = 0; looks < 12; ++looks) {
+    const Actions actions = Wait(looks == 0 ? 3.1 : 2.1);
+    EXPECT_THAT(Stopped(actions), IsEmpty()) << looks;
+    StandingMessage standing{.generation = 1};
+    if (looks % 3 == 0) standing.storage = true;
+    standing.processor_seconds = 0.2 * looks;
+    for (const LookAtWorker& look : Only<LookAtWorker>(actions)) {
+      rig_.Step(Said(look.worker.value, standing));
+    }
+  }
+
+  EXPECT_THAT(Sent<GroupMessage>(Lose(2)), SizeIs(2));
+  EXPECT_THAT(Members(), ElementsAre(WorkerId{1}, WorkerId{2}));
+}
+
+// That of the look before may come with the next one's.
+TEST_F(JobRegroupTest, TwoAnswersAtOnceDoNotSayThatItStandsStill) {
+  Kill(3);
+  Lose(1);
+  Wait(3.1);
+  for (int answers = 0; answers < 2; ++answers) rig_.Step(Said(2, StandingMessage{}));
+
+  EXPECT_THAT(Stopped(Wait(2.1)), IsEmpty());
+  rig_.Step(Said(2, StandingMessage{}));
+  EXPECT_THAT(Stopped(Wait(2.1)), ElementsAre(WorkerId{2}));
+}
+
+TEST_F(JobRegroupTest, WhoIsStoppedNeedsNoSecondLook) {
+  Kill(3);
+  Lose(1);
+  Wait(3.1);
+  rig_.Step(Said(2, StandingMessage{.stopped = true}));
+
+  EXPECT_THAT(Stopped(Wait(2.1)), ElementsAre(WorkerId{2}));
+}
+
+TEST_F(JobRegroupTest, WhoMayBeChoosingSamplesHasTheTimeForIt) {
+  rig_.Step(Said(1, SelectedMessage{.generation = 1, .rounds = 1, .number = 1, .seconds = 5}));
+  Kill(3);
+  Lose(1);
+  EXPECT_THAT(Stopped(Wait(9)), IsEmpty());
+
+  EXPECT_THAT(Sent<GroupMessage>(Lose(2)), SizeIs(2));
+}
+
 TEST_F(JobRegroupTest, AnAnswerIsNotAwaitedForEver) {
   Kill(3);
   Lose(1);

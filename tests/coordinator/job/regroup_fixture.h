@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -22,12 +23,14 @@ class JobRegroupTest : public testing::Test {
   Actions Kill(std::uint64_t worker) {
     return rig_.Step(WorkerExited{.worker = WorkerId{worker}, .exit_code = -1, .signal = 9});
   }
-  Actions Lose(std::uint64_t worker, std::uint64_t rounds = 1,
+  // rounds: nothing: as many as were reported.
+  Actions Lose(std::uint64_t worker, std::optional<std::uint64_t> rounds = {},
                std::vector<std::uint32_t> blames = {}) {
-    return rig_.Step(Said(worker, GroupLostMessage{.generation = record().generation,
-                                                   .rounds = rounds,
-                                                   .reason = "reset by peer",
-                                                   .blames = std::move(blames)}));
+    return rig_.Step(
+        Said(worker, GroupLostMessage{.generation = record().generation,
+                                      .rounds = rounds.value_or(present().progress.rounds),
+                                      .reason = "reset by peer",
+                                      .blames = std::move(blames)}));
   }
   Actions Wait(double seconds) { return rig_.StepAt(rig_.seconds() + seconds, Ticked{}); }
   // The members of the present generation say where they are.

@@ -110,10 +110,12 @@ Actions Rig::StepAt(double seconds, const Event& event) {
 }
 
 Actions Rig::SilentAt(double seconds) {
-  for (const LookAtWorker& look : Only<LookAtWorker>(StepAt(seconds, Ticked{}))) {
-    Step(WorkerSaid{.worker = look.worker, .message = StandingMessage{}});
+  for (const double at : {seconds, seconds + 2}) {
+    for (const LookAtWorker& look : Only<LookAtWorker>(StepAt(at, Ticked{}))) {
+      Step(WorkerSaid{.worker = look.worker, .message = StandingMessage{}});
+    }
   }
-  return StepAt(seconds + 2, Ticked{});
+  return StepAt(seconds + 4, Ticked{});
 }
 
 void Rig::ToStarting() {

@@ -79,8 +79,8 @@ class Rig {
 
   Actions Step(const Event& event);
   Actions StepAt(double seconds, const Event& event);
-  // Time passes to then and 2 s more, in which agents answer for whoever is asked for, and the
-  // workers themselves say nothing. Of its end.
+  // Time passes to then and 4 s more, in which agents answer twice for whoever is asked for, and
+  // the workers themselves do and say nothing. Of its end.
   Actions SilentAt(double seconds);
 
   void ToStarting();  // nodes a (2 cpus) and b (1 cpu) join, the job is submitted

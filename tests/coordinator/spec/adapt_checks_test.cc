@@ -37,6 +37,7 @@ TEST_P(AdaptRuleTest, ABrokenRuleIsReportedAtItsField) { ExpectReportedAtItsFiel
 constexpr auto kEveryStep = v1::SYNCHRONIZATION_POLICY_EVERY_STEP;
 constexpr auto kPeriodic = v1::SYNCHRONIZATION_POLICY_PERIODIC;
 constexpr auto kLsgd = v1::SYNCHRONIZATION_POLICY_LSGD;
+constexpr auto kDecentlam = v1::SYNCHRONIZATION_POLICY_DECENTLAM;
 constexpr auto kPostLocal = v1::SYNCHRONIZATION_POLICY_POST_LOCAL;
 constexpr auto kAdacomm = v1::SYNCHRONIZATION_POLICY_ADACOMM;
 constexpr auto kDelayed = v1::SYNCHRONIZATION_POLICY_DELAYED;
@@ -151,6 +152,79 @@ const Rule kLsgdRules[] = {
      },
      "adapt.synchronization.policy", "found lsgd, which does not go with"},
 };
+
+// Of 2 to 16 workers.
+v1::SynchronizationAxis& Neighbours(v1::JobSpec& spec, v1::NeighbourGraph graph, double momentum) {
+  spec.mutable_workers()->set_min(2);
+  spec.mutable_workers()->set_max(16);
+  spec.mutable_optimizer()->mutable_sgd()->set_momentum(momentum);
+  v1::SynchronizationAxis& axis = When(spec, kDecentlam);
+  axis.set_graph(graph);
+  return axis;
+}
+
+const Rule kDecentlamRules[] = {
+    {"DecentlamOfAdam",
+     [](auto& s) {
+       When(s, kDecentlam);
+       s.mutable_optimizer()->mutable_adam();
+     },
+     "adapt.synchronization.policy", "found decentlam, which does not go with optimizer adam"},
+    {"DecentlamWithNesterov",
+     [](auto& s) {
+       When(s, kDecentlam);
+       s.mutable_optimizer()->mutable_sgd()->set_momentum(0.9);
+       s.mutable_optimizer()->mutable_sgd()->set_nesterov(true);
+     },
+     "optimizer.sgd.nesterov", "allowed is false"},
+    {"DecentlamWithAnEncoding",
+     [](auto& s) {
+       When(s, kDecentlam);
+       s.mutable_adapt()->mutable_encoding()->set_policy(v1::ENCODING_POLICY_DQ);
+     },
+     "adapt.synchronization.policy", "found decentlam, which does not go with"},
+    {"DecentlamWithShards",
+     [](auto& s) {
+       When(s, kDecentlam);
+       s.mutable_optimizer()->set_shard(v1::SHARD_EQUAL);
+     },
+     "adapt.synchronization.policy", "does not go with optimizer.shard equal"},
+    {"GraphOfPeriodic", [](auto& s) { When(s, kPeriodic).set_graph(v1::NEIGHBOUR_GRAPH_RING); },
+     "adapt.synchronization.graph", "does not apply to policy periodic"},
+    {"PeriodOfDecentlam", [](auto& s) { When(s, kDecentlam).set_period(4); },
+     "adapt.synchronization.period", "does not apply to policy decentlam"},
+    {"GraphThatIsNotStable",
+     [](auto& s) { Neighbours(s, v1::NEIGHBOUR_GRAPH_ONE_PEER_EXPONENTIAL, 0.9); },
+     "adapt.synchronization.graph",
+     "found one_peer_exponential, with which momentum 0.90 multiplies differences between 16 "
+     "workers "
+     "by 1.20"},
+    {"GraphThatNoneOfTheSizesIsStableOn",
+     [](auto& s) { Neighbours(s, v1::NEIGHBOUR_GRAPH_DIRECTED_EXPONENTIAL, 0.9); },
+     "adapt.synchronization.graph", "allowed are optimizer.sgd.momentum up to 0.4"},
+    {"HypercubeOfTwelve",
+     [](auto& s) {
+       Neighbours(s, v1::NEIGHBOUR_GRAPH_ONE_PEER_HYPERCUBE, 0.3);
+       s.mutable_workers()->set_max(12);
+     },
+     "adapt.synchronization.graph", "workers.max is 12"},
+};
+
+TEST(AdaptChecksTest, AGraphIsAllowedWhereItsMomentumIs) {
+  const auto found = [](v1::NeighbourGraph graph, double momentum, bool correct) {
+    v1::JobSpec spec = TextSpec();
+    Neighbours(spec, graph, momentum).set_correct_bias(correct);
+    return SpecViolations(spec);
+  };
+  EXPECT_THAT(found(v1::NEIGHBOUR_GRAPH_AUTO, 0.95, true), IsEmpty());
+  EXPECT_THAT(found(v1::NEIGHBOUR_GRAPH_RING, 0.95, true), IsEmpty());
+  EXPECT_THAT(found(v1::NEIGHBOUR_GRAPH_EXPONENTIAL, 0.95, true), IsEmpty());
+  EXPECT_THAT(found(v1::NEIGHBOUR_GRAPH_COMPLETE, 0.95, true), IsEmpty());
+  EXPECT_THAT(found(v1::NEIGHBOUR_GRAPH_ONE_PEER_EXPONENTIAL, 0.45, true), IsEmpty());
+  EXPECT_THAT(found(v1::NEIGHBOUR_GRAPH_ONE_PEER_HYPERCUBE, 0.45, true), IsEmpty());
+  EXPECT_THAT(found(v1::NEIGHBOUR_GRAPH_DIRECTED_EXPONENTIAL, 0.35, true), IsEmpty());
+  EXPECT_THAT(found(v1::NEIGHBOUR_GRAPH_DIRECTED_EXPONENTIAL, 0.9, false), IsEmpty());
+}
 
 const Rule kPostLocalRules[] = {
     {"LocalStepsWithShards",
@@ -296,6 +370,7 @@ INSTANTIATE_TEST_SUITE_P(Unsaid, AdaptRuleTest, testing::ValuesIn(kUnsaidRules),
 INSTANTIATE_TEST_SUITE_P(Synchronization, AdaptRuleTest, testing::ValuesIn(kSynchronizationRules),
                          NameOf);
 INSTANTIATE_TEST_SUITE_P(Lsgd, AdaptRuleTest, testing::ValuesIn(kLsgdRules), NameOf);
+INSTANTIATE_TEST_SUITE_P(Decentlam, AdaptRuleTest, testing::ValuesIn(kDecentlamRules), NameOf);
 INSTANTIATE_TEST_SUITE_P(PostLocal, AdaptRuleTest, testing::ValuesIn(kPostLocalRules), NameOf);
 INSTANTIATE_TEST_SUITE_P(LearningRate, AdaptRuleTest, testing::ValuesIn(kLearningRateRules),
                          NameOf);
@@ -303,7 +378,7 @@ INSTANTIATE_TEST_SUITE_P(Lamb, AdaptRuleTest, testing::ValuesIn(kLambRules), Nam
 INSTANTIATE_TEST_SUITE_P(Conflicts, AdaptRuleTest, testing::ValuesIn(kConflicts), NameOf);
 
 TEST(AdaptChecksTest, EveryPolicyByItselfIsAccepted) {
-  for (const auto policy : {kEveryStep, kPeriodic, kAdacomm, kDelayed, kAuto}) {
+  for (const auto policy : {kEveryStep, kPeriodic, kAdacomm, kDelayed, kDecentlam, kAuto}) {
     v1::JobSpec spec = TextSpec();
     When(spec, policy);
     EXPECT_THAT(SpecViolations(spec), IsEmpty()) << spec.DebugString();

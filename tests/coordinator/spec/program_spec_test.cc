@@ -51,6 +51,14 @@ TEST(ProgramSpecTest, WhatTheProgramSaysIsRefused) {
                                    "adapt.batch.per_worker", "seed", "validation", "result"));
 }
 
+// Its optimizer's momentum is out of reach.
+TEST(ProgramSpecTest, ItsWorkersDoNotMixWithNeighbours) {
+  v1::JobSpec spec = ProgramSpec();
+  spec.mutable_adapt()->mutable_synchronization()->set_policy(v1::SYNCHRONIZATION_POLICY_DECENTLAM);
+
+  EXPECT_THAT(FieldsOf(spec), testing::ElementsAre("adapt.synchronization.policy"));
+}
+
 TEST(ProgramSpecTest, ItHasAFolderOrFiles) {
   v1::JobSpec spec = ProgramSpec();
   spec.mutable_program()->clear_directory();

@@ -227,6 +227,13 @@ const Rule kDataRules[] = {
        synchronization.set_period(16);
      },
      "data.subset.craig", "does not go with adapt.synchronization lsgd"},
+    {"CraigOfNeighbours",
+     [](auto& s) {
+       s.mutable_data()->mutable_subset()->mutable_craig();
+       auto& synchronization = *s.mutable_adapt()->mutable_synchronization();
+       synchronization.set_policy(v1::SYNCHRONIZATION_POLICY_DECENTLAM);
+     },
+     "data.subset.craig", "does not go with adapt.synchronization decentlam"},
     {"InputsOfText",
      [](auto& s) {
        s.mutable_data()->mutable_subset()->mutable_craig()->set_proxy(v1::SUBSET_PROXY_INPUTS);

@@ -22,6 +22,8 @@
 //   gpu        says Failed with its device and CUDA_VISIBLE_DEVICES as the message
 //   talk       Ready; a line of output for each plan; on stop "the end" without a newline
 // clang-format on
+//
+// With --array it is the process of several, each of which behaves as its own job's name says.
 
 #include <signal.h>
 #include <sys/socket.h>
@@ -34,7 +36,9 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
+#include <thread>
 
 namespace {
 
@@ -232,10 +236,28 @@ int Behave(Wire& wire, const std::string& first_line) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  if (argc != 3 || std::strcmp(argv[1], "--socket") != 0) return 64;
-  Wire wire(argv[2]);
+int RunOne(const std::string& path) {
+  Wire wire(path.c_str());
   std::string line;
-  if (!wire.Hear(line)) return 69;
-  return Behave(wire, line);
+  return wire.Hear(line) ? Behave(wire, line) : 69;
+}
+
+int RunArray(const char* path) {
+  Wire control(path);
+  for (std::string line; control.Hear(line);) {
+    std::istringstream words(line);
+    std::string verb, worker, socket;
+    words >> verb >> worker >> socket;
+    std::thread([&control, worker, socket] {
+      const int code = RunOne(socket);
+      control.SayText("ended " + worker + " " + std::to_string(code));
+    }).detach();
+  }
+  ::_exit(0);
+}
+
+int main(int argc, char** argv) {
+  if (argc == 3 && std::strcmp(argv[1], "--array") == 0) return RunArray(argv[2]);
+  if (argc != 3 || std::strcmp(argv[1], "--socket") != 0) return 64;
+  return RunOne(argv[2]);
 }

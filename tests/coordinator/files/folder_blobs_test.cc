@@ -1,4 +1,4 @@
-#include "coordinator/files/blob_store.h"
+#include "coordinator/files/folder_blobs.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ absl::Status CatchUp(BlobWriter& writer) {
   }
 }
 
-class BlobStoreTest : public testing::Test {
+class FolderBlobsTest : public testing::Test {
  protected:
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
@@ -54,7 +54,9 @@ class BlobStoreTest : public testing::Test {
   std::string Get(const std::string& sha256, std::uint64_t offset = 0) {
     auto reader = store_.Read(sha256, offset);
     if (!reader.ok()) return reader.status().ToString();
-    return *reader->Read(10u << 20);
+    std::string content;
+    (*reader)->Read(10u << 20, [&](const auto& bytes) { content = *bytes; });
+    return content;
   }
 
   // All regular files below the store's folder.
@@ -78,10 +80,10 @@ class BlobStoreTest : public testing::Test {
   }
 
   const std::string folder_ = MakeFolder();
-  BlobStore store_{folder_};
+  FolderBlobs store_{folder_};
 };
 
-TEST_F(BlobStoreTest, WhatIsCommittedIsThereUnderItsHash) {
+TEST_F(FolderBlobsTest, WhatIsCommittedIsThereUnderItsHash) {
   Put("hello world");
   const std::string sha256 = HashOf("hello world");
 
@@ -94,7 +96,7 @@ TEST_F(BlobStoreTest, WhatIsCommittedIsThereUnderItsHash) {
   EXPECT_EQ(Files(), std::vector<std::string>{folder_ + "/" + sha256.substr(0, 2) + "/" + sha256});
 }
 
-TEST_F(BlobStoreTest, WhatIsReadBackIsWhatCameOrIsRemoved) {
+TEST_F(FolderBlobsTest, WhatIsReadBackIsWhatCameOrIsRemoved) {
   Rng rng(3);
   const std::string content = RandomBytes(rng, 3u << 20);
   const auto read_back = [](BlobWriter& writer) {
@@ -122,14 +124,14 @@ TEST_F(BlobStoreTest, WhatIsReadBackIsWhatCameOrIsRemoved) {
   EXPECT_FALSE(store_.Find(HashOf(content))->complete);
 }
 
-TEST_F(BlobStoreTest, AnEmptyFileIsAFile) {
+TEST_F(FolderBlobsTest, AnEmptyFileIsAFile) {
   Put("");
 
   EXPECT_TRUE(store_.Find(HashOf(""))->complete);
   EXPECT_EQ(Get(HashOf("")), "");
 }
 
-TEST_F(BlobStoreTest, WhatIsNotThereIsNotFoundAndHasNothing) {
+TEST_F(FolderBlobsTest, WhatIsNotThereIsNotFoundAndHasNothing) {
   const absl::Status status = store_.Read(HashOf("a"), 0).status();
 
   EXPECT_TRUE(absl::IsNotFound(status));
@@ -138,7 +140,7 @@ TEST_F(BlobStoreTest, WhatIsNotThereIsNotFoundAndHasNothing) {
   EXPECT_EQ(store_.Find(HashOf("a"))->received_bytes, 0u);
 }
 
-TEST_F(BlobStoreTest, OnlyHashesAreNames) {
+TEST_F(FolderBlobsTest, OnlyHashesAreNames) {
   const std::string wrong[] = {"../../etc/passwd",          "",
                                std::string(63, 'a'),        std::string(65, 'a'),
                                std::string(64, 'A'),        "/" + std::string(63, 'a'),
@@ -153,7 +155,7 @@ TEST_F(BlobStoreTest, OnlyHashesAreNames) {
   EXPECT_TRUE(Files().empty());
 }
 
-TEST_F(BlobStoreTest, AWrongContentIsRefusedAndRemoved) {
+TEST_F(FolderBlobsTest, AWrongContentIsRefusedAndRemoved) {
   auto writer = store_.Write({.sha256 = HashOf("right"), .size_bytes = 5});
   ASSERT_TRUE(writer.ok()) << writer.status();
   ASSERT_TRUE(writer->Append("wrong").ok());
@@ -166,7 +168,7 @@ TEST_F(BlobStoreTest, AWrongContentIsRefusedAndRemoved) {
   EXPECT_EQ(store_.Find(HashOf("right"))->received_bytes, 0u);
 }
 
-TEST_F(BlobStoreTest, MoreOrLessThanWasSaidIsRefusedAndWhatCameStays) {
+TEST_F(FolderBlobsTest, MoreOrLessThanWasSaidIsRefusedAndWhatCameStays) {
   const std::string sha256 = HashOf("hello");
   {
     auto writer = store_.Write({.sha256 = sha256, .size_bytes = 5});
@@ -181,7 +183,7 @@ TEST_F(BlobStoreTest, MoreOrLessThanWasSaidIsRefusedAndWhatCameStays) {
   EXPECT_TRUE(absl::IsOutOfRange(Write("hello", 4).status()));
 }
 
-TEST_F(BlobStoreTest, ASecondWriterTakesOverAndGoesOnWhereTheFirstCameTo) {
+TEST_F(FolderBlobsTest, ASecondWriterTakesOverAndGoesOnWhereTheFirstCameTo) {
   auto first = Write("hello world");
   ASSERT_TRUE(first->Append("hello ").ok());
   auto second = Write("hello world", 2);
@@ -196,7 +198,7 @@ TEST_F(BlobStoreTest, ASecondWriterTakesOverAndGoesOnWhereTheFirstCameTo) {
   EXPECT_EQ(Get(HashOf("hello world")), "hello world");
 }
 
-TEST_F(BlobStoreTest, ABlobThatIsThereNeedsNoWriting) {
+TEST_F(FolderBlobsTest, ABlobThatIsThereNeedsNoWriting) {
   Put("hello");
 
   auto writer = Write("hello");
@@ -208,7 +210,7 @@ TEST_F(BlobStoreTest, ABlobThatIsThereNeedsNoWriting) {
   EXPECT_EQ(Get(HashOf("hello")), "hello");
 }
 
-TEST_F(BlobStoreTest, AFileWithoutAHashGetsItsOwn) {
+TEST_F(FolderBlobsTest, AFileWithoutAHashGetsItsOwn) {
   auto writer = store_.Write({.size_bytes = 5});
   ASSERT_TRUE(writer.ok()) << writer.status();
   ASSERT_TRUE(writer->Append("hello").ok());
@@ -217,7 +219,7 @@ TEST_F(BlobStoreTest, AFileWithoutAHashGetsItsOwn) {
   EXPECT_EQ(Get(HashOf("hello")), "hello");
 }
 
-TEST_F(BlobStoreTest, AFileWithoutAHashThatBreaksOffLeavesNothing) {
+TEST_F(FolderBlobsTest, AFileWithoutAHashThatBreaksOffLeavesNothing) {
   {
     auto writer = store_.Write({.size_bytes = 5});
     ASSERT_TRUE(writer->Append("hel").ok());
@@ -226,7 +228,7 @@ TEST_F(BlobStoreTest, AFileWithoutAHashThatBreaksOffLeavesNothing) {
   EXPECT_TRUE(Files().empty());
 }
 
-TEST_F(BlobStoreTest, OnlySoManyWriteAtOnce) {
+TEST_F(FolderBlobsTest, OnlySoManyWriteAtOnce) {
   std::vector<BlobWriter> writers;
   for (std::size_t i = 0; i < BlobStore::kWritersMax; ++i) {
     auto writer = Write(std::to_string(i));
@@ -240,7 +242,7 @@ TEST_F(BlobStoreTest, OnlySoManyWriteAtOnce) {
   EXPECT_TRUE(Write("one more").ok());
 }
 
-TEST_F(BlobStoreTest, WhatNobodyNamesForADayIsSwept) {
+TEST_F(FolderBlobsTest, WhatNobodyNamesForADayIsSwept) {
   for (const char* content : {"named", "unnamed", "young"}) Put(content);
   { ASSERT_TRUE(Write("half")->Append("ha").ok()); }
   { ASSERT_TRUE(Write("young half")->Append("yo").ok()); }
@@ -263,7 +265,7 @@ TEST_F(BlobStoreTest, WhatNobodyNamesForADayIsSwept) {
   EXPECT_EQ(store_.Find(HashOf("running"))->received_bytes, 2u);
 }
 
-TEST_F(BlobStoreTest, WhatNobodyNamesAnyMoreGoesUnlessItIsUsedOrHeld) {
+TEST_F(FolderBlobsTest, WhatNobodyNamesAnyMoreGoesUnlessItIsUsedOrHeld) {
   for (const char* content : {"old", "young", "held", "held no more"}) Put(content);
   for (const char* content : {"old", "held", "held no more"}) {
     const std::string sha256 = HashOf(content);
@@ -287,7 +289,7 @@ TEST_F(BlobStoreTest, WhatNobodyNamesAnyMoreGoesUnlessItIsUsedOrHeld) {
   EXPECT_EQ(Get(HashOf("held no more")), "held no more");
 }
 
-TEST_F(BlobStoreTest, WhoBringsABlobHoldsItUntilItsNameIsDurable) {
+TEST_F(FolderBlobsTest, WhoBringsABlobHoldsItUntilItsNameIsDurable) {
   auto writer = Write("hello");
   ASSERT_TRUE(writer->Append("hello").ok());
   ASSERT_TRUE(writer->Commit().ok());
@@ -305,7 +307,7 @@ TEST_F(BlobStoreTest, WhoBringsABlobHoldsItUntilItsNameIsDurable) {
   EXPECT_TRUE(Files().empty());
 }
 
-TEST_F(BlobStoreTest, WhileAllIsKeptNothingGoesAndAfterwardsItDoes) {
+TEST_F(FolderBlobsTest, WhileAllIsKeptNothingGoesAndAfterwardsItDoes) {
   Put("unnamed");
   const std::string sha256 = HashOf("unnamed");
   MakeOld(folder_ + "/" + sha256.substr(0, 2) + "/" + sha256);
@@ -318,7 +320,7 @@ TEST_F(BlobStoreTest, WhileAllIsKeptNothingGoesAndAfterwardsItDoes) {
   EXPECT_EQ(store_.Sweep({}, runtime::WallNow()), 1u);
 }
 
-TEST_F(BlobStoreTest, WhoTakesAWriterOverNeedsNoPlaceOfItsOwn) {
+TEST_F(FolderBlobsTest, WhoTakesAWriterOverNeedsNoPlaceOfItsOwn) {
   std::vector<BlobWriter> writers;
   for (std::size_t i = 0; i < BlobStore::kWritersMax; ++i) {
     writers.push_back(*Write(std::to_string(i)));
@@ -327,7 +329,7 @@ TEST_F(BlobStoreTest, WhoTakesAWriterOverNeedsNoPlaceOfItsOwn) {
   EXPECT_TRUE(Write("7").ok());
 }
 
-TEST_F(BlobStoreTest, AskingForABlobKeepsItForAnotherDay) {
+TEST_F(FolderBlobsTest, AskingForABlobKeepsItForAnotherDay) {
   Put("asked");
   const std::string sha256 = HashOf("asked");
   MakeOld(folder_ + "/" + sha256.substr(0, 2) + "/" + sha256);
@@ -339,7 +341,7 @@ TEST_F(BlobStoreTest, AskingForABlobKeepsItForAnotherDay) {
 
 // Uploads that break off anywhere, begin anywhere up to what has come, take each other over and
 // sometimes carry wrong bytes: in the end the blob is whole or not there, never wrong.
-TEST_F(BlobStoreTest, HoweverUploadsBreakABlobIsRightOrAbsent) {
+TEST_F(FolderBlobsTest, HoweverUploadsBreakABlobIsRightOrAbsent) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     Rng rng(seed);
     const std::string content = RandomBytes(rng, rng.Below(5000)) + std::to_string(seed);

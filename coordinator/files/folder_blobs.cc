@@ -1,4 +1,4 @@
-#include "coordinator/files/blob_store.h"
+#include "coordinator/files/folder_blobs.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -52,11 +52,11 @@ std::string BlobPath(const std::string& folder, const std::string& sha256) {
   return folder + "/" + sha256.substr(0, 2) + "/" + sha256;
 }
 
-std::string BlobStore::PartialPathOf(const std::string& name) const {
+std::string FolderBlobs::PartialPathOf(const std::string& name) const {
   return folder_ + "/partial/" + name;
 }
 
-absl::StatusOr<BlobStore::State> BlobStore::Find(const std::string& sha256) const {
+absl::StatusOr<BlobStore::State> FolderBlobs::Find(const std::string& sha256) {
   const absl::Status status = CheckHash(sha256);
   if (!status.ok()) return status;
   if (const auto size = SizeOf(PathOf(sha256))) {
@@ -67,17 +67,17 @@ absl::StatusOr<BlobStore::State> BlobStore::Find(const std::string& sha256) cons
   return State{.received_bytes = SizeOf(PartialPathOf(sha256)).value_or(0)};
 }
 
-bool BlobStore::Has(const std::string& sha256) const {
+bool FolderBlobs::Has(const std::string& sha256) const {
   return SizeOf(PathOf(sha256)).has_value() || SizeOf(PartialPathOf(sha256)).has_value();
 }
 
-bool BlobStore::Unlink(const std::string& path, const std::string& name) {
+bool FolderBlobs::Unlink(const std::string& path, const std::string& name) {
   if (::unlink(path.c_str()) != 0) return false;
   removed_(name);
   return true;
 }
 
-absl::StatusOr<BlobWriter> BlobStore::Write(const Upload& upload) {
+absl::StatusOr<BlobWriter> FolderBlobs::Write(const Upload& upload) {
   absl::Status status = upload.sha256.empty() ? absl::OkStatus() : CheckHash(upload.sha256);
   if (!status.ok()) return status;
   if (upload.size_bytes > runtime::kBlobBytesMax) {
@@ -122,8 +122,16 @@ absl::StatusOr<BlobWriter> BlobStore::Write(const Upload& upload) {
   return writer;
 }
 
-absl::StatusOr<ArtifactReader> BlobStore::Read(const std::string& sha256,
-                                               std::uint64_t offset) const {
+BlobWriter FolderBlobs::WriterOfWhole(const Upload& upload) {
+  BlobWriter writer(*this, upload);
+  writer.complete_ = true;
+  writer.elsewhere_ = true;
+  Hold(upload.sha256);
+  return writer;
+}
+
+absl::StatusOr<std::unique_ptr<BlobReader>> FolderBlobs::Read(const std::string& sha256,
+                                                              std::uint64_t offset) {
   const absl::Status status = CheckHash(sha256);
   if (!status.ok()) return status;
   Touch(PathOf(sha256));  // in use until now
@@ -135,10 +143,10 @@ absl::StatusOr<ArtifactReader> BlobStore::Read(const std::string& sha256,
   if (!reader.ok()) return reader.status();
   const absl::Status moved = reader->Skip(offset);
   if (!moved.ok()) return moved;
-  return reader;
+  return std::make_unique<FileReader>(*std::move(reader));
 }
 
-std::size_t BlobStore::Sweep(const std::set<std::string>& used, job::WallTime now) {
+std::size_t FolderBlobs::Sweep(const std::set<std::string>& used, job::WallTime now) {
   if (keep_all_) return 0;
   const job::WallTime limit = now - kUnusedAge.count();
   std::size_t removed = 0;
@@ -157,7 +165,8 @@ std::size_t BlobStore::Sweep(const std::set<std::string>& used, job::WallTime no
   return removed;
 }
 
-std::set<std::string> BlobStore::Remove(const std::set<std::string>& unnamed, job::WallTime since) {
+std::set<std::string> FolderBlobs::Remove(const std::set<std::string>& unnamed,
+                                          job::WallTime since) {
   if (keep_all_) return unnamed;
   std::set<std::string> left;
   for (const std::string& sha256 : unnamed) {
@@ -172,11 +181,29 @@ std::set<std::string> BlobStore::Remove(const std::set<std::string>& unnamed, jo
   return left;
 }
 
-void BlobStore::LetGo(const std::string& sha256) {
+void FolderBlobs::LetGo(const std::string& sha256) {
   Touch(PathOf(sha256));
   const auto held = held_.find(sha256);
   if (--held->second == 0) held_.erase(held);
+  let_go_(sha256);
 }
+
+std::optional<std::uint64_t> FolderBlobs::SizeOfWhole(const std::string& sha256) const {
+  return SizeOf(PathOf(sha256));
+}
+
+std::vector<std::string> FolderBlobs::NamesOfWhole() const {
+  std::vector<std::string> names;
+  for (const std::string& prefix : runtime::NamesIn(folder_)) {
+    if (prefix.size() != 2) continue;
+    for (std::string& name : runtime::NamesIn(folder_ + "/" + prefix)) {
+      if (runtime::IsSha256(name)) names.push_back(std::move(name));
+    }
+  }
+  return names;
+}
+
+void FolderBlobs::Drop(const std::string& sha256) const { ::unlink(PathOf(sha256).c_str()); }
 
 BlobWriter::BlobWriter(BlobWriter&& other) noexcept
     : store_(std::exchange(other.store_, nullptr)),
@@ -185,6 +212,7 @@ BlobWriter::BlobWriter(BlobWriter&& other) noexcept
       turn_(other.turn_),
       position_(other.position_),
       complete_(other.complete_),
+      elsewhere_(other.elsewhere_),
       file_(std::move(other.file_)),
       back_(std::move(other.back_)) {}
 
@@ -256,6 +284,7 @@ absl::StatusOr<std::string> BlobWriter::Commit() {
 
 absl::StatusOr<bool> BlobWriter::ReadBack() {
   TACTUS_CHECK(complete_);
+  if (elsewhere_) return true;  // where it was held against its hash as it came
   if (!back_.has_value()) {
     const std::string path = store_->PathOf(upload_.sha256);
     DropCached(path);
