@@ -83,6 +83,9 @@ void JobController::TakeWord(Turn turn) {
     ExcuseWhoLeft(turn);
     return TryFinish(turn);
   }
+  // Of meshes none may be left whole by what was just said.
+  const bool none_whole = In<phase::Regrouping>() && OfMeshes() && group_.SuspectSince();
+  if (!Regroups() && none_whole) return Conclude(group_.Verdict(), turn);
   if (!Regroups()) return;  // the inquiry's verdict ends it
   // The next group fell apart before its first round: its members are asked like those of any.
   auto* const regrouping = std::get_if<phase::Regrouping>(&phase_);

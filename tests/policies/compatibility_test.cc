@@ -73,8 +73,8 @@ void ForEach(const std::function<void(const Choices&)>& visit) {
 
 std::string Shown(const Choices& c) {
   return c.batch + " " + c.synchronization + " " + c.aggregation + " " + c.learning_rate + " " +
-         c.encoding + " " + c.optimizer + " " + std::to_string(c.momentum) + " " + c.shard +
-         " " + c.mesh;
+         c.encoding + " " + c.optimizer + " " + std::to_string(c.momentum) + " " + c.shard + " " +
+         c.mesh;
 }
 
 // The rules in prose, for choices without auto: the slow twin of the table.
@@ -117,7 +117,7 @@ bool SomeValuePossible(const Choices& c) {
         for (const std::string& rate : Concrete(c.learning_rate, kLearningRates))
           for (const std::string& encoding : Concrete(c.encoding, kEncodingPolicies))
             if (Possible({batch, synchronization, aggregation, rate, encoding, c.optimizer,
-                          c.momentum, c.clip_norm, c.shard}))
+                          c.momentum, c.clip_norm, c.shard, c.mesh}))
               return true;
   return false;
 }
@@ -129,7 +129,7 @@ TEST(ConflictsOracleTest, AJobIsRefusedExactlyWhenNoValueOfItsAxesFits) {
     EXPECT_EQ(ConflictsOf(choices).empty(), SomeValuePossible(choices)) << Shown(choices);
   });
 
-  EXPECT_EQ(visited, 4 * 8 * 3 * 5 * 8 * 5 * 2 * 2);
+  EXPECT_EQ(visited, 4 * 8 * 3 * 5 * 8 * 5 * 2 * 2 * 2);
 }
 
 TEST(ConflictsTest, TheDefaultsGoTogether) { EXPECT_TRUE(ConflictsOf(Choices{}).empty()); }
