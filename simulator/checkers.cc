@@ -259,7 +259,7 @@ void Checkers::CommitSamples(Group& group, const GroupKey& key, const ClosedRoun
   for (const auto& [epoch, indices] : samples) {
     Epoch& used = progress.epochs[epoch];
     if (used.used.empty()) used.used.assign(std::max(group.train_samples, chosen.of), 0);
-    const bool anew = chosen.of > 0 && epoch > 0 && epoch % chosen.epochs == 0;
+    const bool anew = chosen.of > 0 && epoch > 0;
     const std::uint8_t most = anew ? 2 : 1;
     for (const std::uint64_t sample : indices) {
       if (epoch < progress.epoch || sample >= used.used.size() || used.used[sample] >= most) {

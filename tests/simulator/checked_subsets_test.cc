@@ -49,16 +49,16 @@ TEST_F(CheckedSubsetsTest, ASampleIsUsedTwiceWhereItWasChosenAnewAndNoMore) {
               ElementsAre("job 1 generation 1: sample 0 was used three times in epoch 3"));
 }
 
-TEST_F(CheckedSubsetsTest, ASampleOfASubsetIsUsedOnceWhereNoneWasChosenAnew) {
-  checkers_.OnGroup(kChoosingGroup, 1, 2, {.of = 4, .epochs = 2});
+TEST_F(CheckedSubsetsTest, ASampleOfTheFirstSubsetIsUsedOnce) {
+  checkers_.OnGroup(kChoosingGroup, 1, 2, {.of = 4});
   const std::vector<std::uint64_t> samples = {2};
   for (const std::uint64_t round : {0, 1}) {
-    checkers_.OnSamples(kChoosingGroup, {.round = round, .epoch = 1, .indices = samples});
+    checkers_.OnSamples(kChoosingGroup, {.round = round, .epoch = 0, .indices = samples});
     checkers_.OnRoundClosed(kChoosingGroup, {.round = round},
                             Instant{} + Seconds(static_cast<double>(round)));
   }
 
-  EXPECT_THAT(Broken(), ElementsAre("job 1 generation 1: sample 2 was used twice in epoch 1"));
+  EXPECT_THAT(Broken(), ElementsAre("job 1 generation 1: sample 2 was used twice in epoch 0"));
 }
 
 }  // namespace
