@@ -61,8 +61,8 @@ struct ClosedRound {
 //   - members hold the same plan in every round, and bit-identical parameters after it
 //   - every sample is used once an epoch by rounds that were applied, and rounds have consecutive
 //     numbers, over all groups that go on from one another's checkpoints; where epochs are of
-//     chosen samples, as many are used as an epoch has, none more than once in the first, and twice
-//     in later ones: rounds that cross edges, maybe several, have samples of the former choice
+//     chosen samples, as many are used as an epoch has, and none twice in the first: rounds that
+//     cross edges, maybe several, have samples of former choices in later ones
 //   - a group that goes on where another was lost has some of its members, in their order, and
 //     behind them who loaded beside it; it loses one round at most, and none where that was on
 //     purpose; nothing is applied in the former one any more
@@ -154,7 +154,7 @@ class Checkers {
     std::map<std::uint64_t, std::vector<std::uint64_t>> samples{};  // by epoch, until it is closed
   };
   struct Epoch {
-    std::vector<std::uint8_t> used{};  // so often, by sample
+    std::vector<bool> used{};  // by sample
     std::uint64_t count = 0;
   };
   // How far the rounds are that some member has closed: what a checkpoint holds.
