@@ -253,7 +253,12 @@ const std::vector<Policy>& AggregationPolicies() {
              .reason = "adasum is of the steps that optimizers take, and what is combined late is "
                        "gradients, which are not alike where an optimizer remembers former ones; "
                        "take average, another synchronization, or sgd without momentum"},
-            kForWholeGradients}},
+            kForWholeGradients,
+            {.trait = Trait::kSharded,
+             .of_memory = true,
+             .reason =
+                 "adasum is of the steps that optimizers take, for which each member needs all "
+                 "of the optimizer's state; take average, or shard: none"}}},
       {.name = "auto",
        .sentence = "chosen from the measured orthogonality of the gradients",
        .make = [](const Options& job) -> Made {

@@ -258,17 +258,17 @@ void Checkers::CommitSamples(Group& group, const GroupKey& key, const ClosedRoun
   const ChosenSamples& chosen = group.chosen;
   for (const auto& [epoch, indices] : samples) {
     Epoch& used = progress.epochs[epoch];
-    if (used.used.empty()) used.used.assign(std::max(group.train_samples, chosen.of), 0);
-    const bool anew = chosen.of > 0 && epoch > 0 && epoch % chosen.epochs == 0;
-    const std::uint8_t most = anew ? 2 : 1;
+    if (used.used.empty()) used.used.assign(std::max(group.train_samples, chosen.of), false);
+    const bool anew = chosen.of > 0 && epoch > 0;
     for (const std::uint64_t sample : indices) {
-      if (epoch < progress.epoch || sample >= used.used.size() || used.used[sample] >= most) {
-        Break(Name(key) + ": sample " + std::to_string(sample) + " was used " +
-                  (anew ? "three times" : "twice") + " in epoch " + std::to_string(epoch),
+      const bool known = epoch >= progress.epoch && sample < used.used.size();
+      if (!known || (used.used[sample] && !anew)) {
+        Break(Name(key) + ": sample " + std::to_string(sample) + " was used twice in epoch " +
+                  std::to_string(epoch),
               now);
         continue;
       }
-      ++used.used[sample];
+      used.used[sample] = true;
       ++used.count;
     }
   }

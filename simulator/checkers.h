@@ -35,10 +35,9 @@ struct UsedSamples {
   std::span<const std::uint64_t> indices{};
 };
 
-// That epochs are of a part of the samples.
+// That epochs are of a part of the samples, which is chosen anew now and then.
 struct ChosenSamples {
-  std::uint64_t of = 0;      // so many samples; 0: epochs are of all
-  std::uint32_t epochs = 1;  // after as many the part is chosen anew
+  std::uint64_t of = 0;  // so many samples; 0: epochs are of all
 };
 
 // What a group would go on from.
@@ -62,8 +61,8 @@ struct ClosedRound {
 //   - members hold the same plan in every round, and bit-identical parameters after it
 //   - every sample is used once an epoch by rounds that were applied, and rounds have consecutive
 //     numbers, over all groups that go on from one another's checkpoints; where epochs are of
-//     chosen samples, as many are used as an epoch has, none more than once, or twice in an epoch
-//     before which some were chosen anew: rounds that crossed its edge had samples of the former
+//     chosen samples, as many are used as an epoch has, and none twice in the first: rounds that
+//     cross edges, maybe several, have samples of former choices in later ones
 //   - a group that goes on where another was lost has some of its members, in their order, and
 //     behind them who loaded beside it; it loses one round at most, and none where that was on
 //     purpose; nothing is applied in the former one any more
@@ -155,7 +154,7 @@ class Checkers {
     std::map<std::uint64_t, std::vector<std::uint64_t>> samples{};  // by epoch, until it is closed
   };
   struct Epoch {
-    std::vector<std::uint8_t> used{};  // so often, by sample
+    std::vector<bool> used{};  // by sample
     std::uint64_t count = 0;
   };
   // How far the rounds are that some member has closed: what a checkpoint holds.

@@ -258,7 +258,7 @@ Group& World::Meet(const GroupKey& key, const std::vector<std::string>& endpoint
   group = std::make_unique<Group>(scheduler_, network_, std::move(places), options);
   ChosenSamples chosen;
   if (job.engine.subset.kind != engine::SubsetKind::kNone) {
-    chosen = {.of = job.learner->train_samples(), .epochs = job.engine.subset.epochs};
+    chosen.of = job.learner->train_samples();
   }
   checkers_.OnGroup(key, endpoints.size(), TrainSamples(job), chosen);
   return *group;

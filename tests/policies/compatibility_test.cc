@@ -98,7 +98,8 @@ bool Possible(const Choices& c) {
   if (c.synchronization == "decentlam" && c.optimizer != "sgd") return false;
   if (c.batch == "abs" && c.synchronization != "delayed") return false;
   const bool remembers = c.optimizer != "sgd" || c.momentum > 0;
-  if (c.synchronization == "delayed" && c.aggregation == "adasum" && remembers) return false;
+  const bool whole_step = c.synchronization == "delayed" || c.shard != "none";
+  if (whole_step && c.aggregation == "adasum" && remembers) return false;
   return c.optimizer == "sgd" || c.synchronization != "adacomm";
 }
 
@@ -254,6 +255,9 @@ TEST(ConflictsTest, StepsOfAMembersOwnNeedAllOfTheOptimizersState) {
   }
   EXPECT_EQ(ConflictsOf({.encoding = "one_bit", .optimizer = "adam", .shard = "memory"})[0].field,
             "adapt.encoding.policy");
+  EXPECT_EQ(ConflictsOf({.aggregation = "adasum", .optimizer = "lion", .shard = "equal"})[0].field,
+            "adapt.aggregation.policy");
+  EXPECT_TRUE(ConflictsOf({.aggregation = "adasum", .shard = "equal"}).empty()) << "no memory";
   EXPECT_TRUE(
       ConflictsOf({.synchronization = "auto", .encoding = "auto", .shard = "memory"}).empty());
 }
