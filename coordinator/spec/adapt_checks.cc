@@ -81,7 +81,8 @@ constexpr std::uint32_t kMembersLookedAt = 128;
 void CheckStability(const ResolvedSpec& spec, const policies::PlannerOptions& adapt,
                     policies::Topology graph, FieldChecks& checks) {
   const std::uint32_t least = std::max(2u, spec->workers().min());
-  const std::uint32_t most = std::min(std::max(least, spec->workers().max()), kMembersLookedAt);
+  // Of more than are looked at, at least the smallest group.
+  const std::uint32_t most = std::max(least, std::min(spec->workers().max(), kMembersLookedAt));
   double growth = 0;
   std::uint32_t members = least;
   for (std::uint32_t size = least; size <= most; ++size) {

@@ -36,7 +36,7 @@ class ArraysTest(OneCoordinator):
         """The jobs' names, in the order of the values, and what else was said."""
         path = self.folder.path / "job.yaml"
         path.write_text(json.dumps(spec or self.spec()))
-        _, out, err = self.cluster.tactus("sweep", path, "--over", "learning_rate=" + ",".join(values), "-o", "name", *words)
+        _, out, err = self.cluster.tactus("sweep", path, "--over", "learning_rate=" + ",".join(values), "-o", "name", *(words or ["--together"]))
         return [line.rsplit("/", 1)[-1] for line in out.split()], err
 
     def curve(self, job):
@@ -78,7 +78,7 @@ class ArraysTest(OneCoordinator):
             self.to_end(job)
         self.assertEqual(self.arrays_started(), 1)
 
-        apart, said = self.sweep(rates, None, "--apart")
+        apart, said = self.sweep(rates, None, "--label", "kept=apart")
         self.assertNotIn("share one", said)
         for job, alone in zip(together, apart):
             self.to_end(alone)
@@ -99,7 +99,7 @@ class ArraysTest(OneCoordinator):
         self.assertEqual(len(self.workers()), 1, "the process goes on")
         done = self.to_end(kept)
         self.assertEqual(len(done.get("attempts", [])), 1, "it was not hurt")
-        (alone,), _ = self.sweep(["0.1"], spec, "--apart")
+        (alone,), _ = self.sweep(["0.1"], spec, "--label", "kept=apart")
         self.to_end(alone)
         self.expect_same(kept, alone)
 

@@ -65,17 +65,18 @@ TEST_F(SweepTest, EachCombinationIsAJobWithItsValuesAsLabels) {
 }
 
 TEST_F(SweepTest, WhetherTheyShareAProcessIsSaid) {
-  EXPECT_THAT(Tactus({"sweep", file_, "--over", "seed=1,2"}).err,
+  EXPECT_THAT(Tactus({"sweep", file_, "--over", "seed=1,2", "--together"}).err,
               HasSubstr("each trains in a process of its own: workers.max: found 65536, allowed "
                         "is 1"));
   std::ofstream(file_) << "name: demo\nworkers: {max: 1}\nmodel: {builtin: bytes-lm}\n";
-  EXPECT_THAT(Tactus({"sweep", file_, "--over", "seed=1,2", "--dry-run"}).err,
+  EXPECT_THAT(Tactus({"sweep", file_, "--over", "seed=1,2", "--together", "--dry-run"}).err,
               HasSubstr("share one with others of the sweep, in one process"));
-  EXPECT_THAT(Tactus({"sweep", file_, "--over", "seed=1"}).err, Not(HasSubstr("process")));
+  EXPECT_THAT(Tactus({"sweep", file_, "--over", "seed=1", "--together"}).err,
+              Not(HasSubstr("process")));
 }
 
-TEST_F(SweepTest, ThoseThatAreToBeApartShareNone) {
-  const Answered apart = Tactus({"sweep", file_, "--over", "seed=1,2", "--apart"});
+TEST_F(SweepTest, OnlyThoseThatAreToBeTogetherShareOne) {
+  const Answered apart = Tactus({"sweep", file_, "--over", "seed=1,2"});
   EXPECT_EQ(requests_.back().labels().count("array"), 0u);
   EXPECT_THAT(apart.err, Not(HasSubstr("process")));
 
