@@ -21,8 +21,9 @@ class AgentArraysTest : public testing::Test {
   AgentArraysTest() {
     options_.coordinator = coordinator_.address();
     options_.node = "node-1";
-    options_.devices = {
-        {.name = "cpu:0"}, {.name = "cpu:1"}, {.name = "cpu:2", .emulated_speed = 0.5}};
+    options_.devices = {{.name = "cpu:0", .model = ""},
+                        {.name = "cpu:1", .model = ""},
+                        {.name = "cpu:2", .model = "", .emulated_speed = 0.5}};
     options_.address = "127.0.0.1";
     options_.state_folder = folder_.File("state");
     options_.worker_binary = FakeWorker();
