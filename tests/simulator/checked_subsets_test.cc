@@ -30,18 +30,19 @@ class CheckedSubsetsTest : public testing::Test {
 // Epochs of two of four samples, chosen anew after each.
 TEST_F(CheckedSubsetsTest, ASampleMayBeUsedTwiceWhereItWasChosenAnewButAsManyAreUsed) {
   checkers_.OnGroup(kChoosingGroup, 1, 2, {.of = 4});
-  const auto round = [&](std::uint64_t number, std::uint64_t epoch, std::uint64_t after,
+  const auto round = [&](std::uint64_t number, std::uint64_t epoch, std::uint64_t before,
                          const std::vector<std::uint64_t>& samples) {
     checkers_.OnSamples(kChoosingGroup, {.round = number, .epoch = epoch, .indices = samples});
-    checkers_.OnRoundClosed(kChoosingGroup, {.round = number, .epoch = after},
+    checkers_.OnRoundClosed(kChoosingGroup, {.round = number, .epoch = before},
                             Instant{} + Seconds(static_cast<double>(number)));
   };
-  round(0, 0, 1, {3, 1});
+  round(0, 0, 0, {3, 1});
   round(1, 1, 1, {2});
-  round(2, 1, 2, {2});
+  round(2, 1, 1, {2});
   EXPECT_THAT(Broken(), IsEmpty());
 
-  round(3, 2, 3, {0});
+  round(3, 2, 2, {0});
+  round(4, 3, 3, {1});
   EXPECT_THAT(Broken(), ElementsAre("job 1 generation 1: epoch 2 used 1 of 2 samples"));
 }
 

@@ -117,7 +117,7 @@ TEST_F(AgentArraysTest, OneThatIsStoppedEndsAsBySigterm) {
   const pid_t process = Start(1, "echo", "x");
   Start(2, "echo", "x");
 
-  coordinator_.StopWorker(1);
+  coordinator_.StopWorker(1, 30);
 
   EXPECT_EQ(coordinator_.AwaitExit(1).signal(), SIGTERM);
   for (const FromAgent& message : coordinator_.received()) {

@@ -74,9 +74,10 @@ void FakeCoordinator::StartWith(std::uint64_t id, const std::string& behaviour,
   Send(message);
 }
 
-void FakeCoordinator::StopWorker(std::uint64_t id) {
+void FakeCoordinator::StopWorker(std::uint64_t id, int grace_seconds) {
   ToAgent message;
   message.mutable_stop_worker()->set_worker_id(id);
+  message.mutable_stop_worker()->mutable_grace()->set_seconds(grace_seconds);
   Send(message);
 }
 

@@ -60,7 +60,7 @@ class FakeCoordinator final : public tactus::agent::v1::AgentSession::Service {
   // Starts worker `id` with what `start` says; see StartWorker.
   void StartWith(std::uint64_t id, const std::string& behaviour, tactus::v1::Start start,
                  const std::string& array = "");
-  void StopWorker(std::uint64_t id);
+  void StopWorker(std::uint64_t id, int grace_seconds = 0);
   // Asks where the worker stands, and waits for the answer.
   tactus::v1::Standing LookAt(std::uint64_t worker);
 

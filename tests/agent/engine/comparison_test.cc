@@ -268,43 +268,6 @@ TEST(CompareTest, OfTwoTheOneWithNumbersIsRight) {
   for (const float value : two[0].parameters()) EXPECT_TRUE(std::isfinite(value));
 }
 
-// Where a member was wrong another one's copy of its part of the optimizer's state counts, also for
-// the checkpoint that is due at this very edge.
-TEST(CompareTest, WhatWasGatheredAtTheEdgeIsOfTheRightMembers) {
-  EngineOptions options = Often(100);
-  options.optimizer = AdamOptions{.learning_rate = 0.001};
-  options.shards = {.by = ShardBy::kEqual, .copies = 2};
-  Comparing three(options, 3);
-  bool spoilt = false;
-  three.at_step = [&](std::size_t rank, RoundEngine& engine) {
-    if (rank == 0) engine.RequestResiduals();  // of all state, at each edge
-    if (rank != 1 || spoilt || engine.rounds() < 50 || !engine.comparison_due()) return;
-    // Of a round before all would have taken over its part of the parameters.
-    spoilt = true;
-    Comparing::Flip(three[1], 20, 20);
-    for (ShardPiece& piece : three[1].member().shard->pieces()) {
-      three[1].device().Fill(1e6f, piece.buffers[0].span());
-    }
-  };
-  std::vector<std::vector<float>> gathered;
-  std::vector<std::vector<float>> held(3);  // of the first buffer, each member's own stretch
-  three.on_found = [&](std::size_t rank, RoundEngine& engine) {
-    if (rank == 0) gathered = engine.State().optimizer;
-    ShardPiece& own = three[rank].member().shard->pieces().front();
-    held[rank].assign(own.buffers[0].span().begin(), own.buffers[0].span().end());
-  };
-
-  three.Train({.batch_sizes = {3, 2, 4}}, 1000, 0, 0, 0);
-
-  ASSERT_EQ(three.found(0).size(), 1u) << three[0].reason();
-  EXPECT_THAT(three.found(0)[0].comparison.wrong, ElementsAre(1u));
-  std::vector<float> whole;
-  for (const auto& part : held) whole.insert(whole.end(), part.begin(), part.end());
-  ASSERT_EQ(gathered.size(), 2u);
-  EXPECT_EQ(gathered[0], whole);
-  for (const float value : whole) EXPECT_LT(std::abs(value), 1e5f);
-}
-
 // Rank 0 keeps for all what was validated.
 TEST(CompareTest, WhatIsValidatedWasCompared) {
   EngineOptions options = Often(60);

@@ -61,8 +61,9 @@ TEST(NamesTest, NearestNameForgivesCaseAndSlipsButNotOtherWords) {
 TEST(NamesTest, EnumValuesLoseTheirPrefix) {
   const auto& type = *v1::SynchronizationPolicy_descriptor();
 
-  EXPECT_EQ(EnumValueNames(type), (std::vector<std::string>{"every_step", "periodic", "adacomm",
-                                                            "delayed", "auto", "post_local", "lsgd"}));
+  EXPECT_EQ(EnumValueNames(type),
+            (std::vector<std::string>{"every_step", "periodic", "adacomm", "delayed", "auto",
+                                      "post_local", "lsgd", "decentlam"}));
   EXPECT_EQ(FindEnumValue(type, "every_step")->number(), v1::SYNCHRONIZATION_POLICY_EVERY_STEP);
   EXPECT_EQ(FindEnumValue(type, "unspecified"), nullptr);
   EXPECT_EQ(FindEnumValue(type, "EVERY_STEP"), nullptr);

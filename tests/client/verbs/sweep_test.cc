@@ -54,9 +54,8 @@ TEST_F(SweepTest, EachCombinationIsAJobWithItsValuesAsLabels) {
   EXPECT_EQ(requests_[2].spec().priority(), 3);
   EXPECT_EQ(requests_[2].request_id(), "s1-2");
   const auto& labels = requests_[2].labels();
-  EXPECT_EQ(labels.size(), 5u);
+  EXPECT_EQ(labels.size(), 4u);
   EXPECT_EQ(labels.at("sweep"), "s1");
-  EXPECT_EQ(labels.at("array"), "s1");
   EXPECT_EQ(labels.at("team"), "vision");
   EXPECT_EQ(labels.at("over/optimizer.sgd.learning_rate"), "0.03");
   EXPECT_EQ(labels.at("over/seed"), "1");
