@@ -36,7 +36,7 @@ class ArraysTest(OneCoordinator):
         """The jobs' names, in the order of the values, and what else was said."""
         path = self.folder.path / "job.yaml"
         path.write_text(json.dumps(spec or self.spec()))
-        _, out, err = self.cluster.tactus("sweep", path, "--over", "learning_rate=" + ",".join(values), "-o", "name", *(words or ["--together"]))
+        _, out, err = self.cluster.tactus("sweep", path, "--over", "learning_rate=" + ",".join(values), "-o", "name", *([] if "kept=apart" in words else ["--together"]), *words)
         return [line.rsplit("/", 1)[-1] for line in out.split()], err
 
     def curve(self, job):
