@@ -176,6 +176,18 @@ class BucketsTest(unittest.TestCase):
         check = subprocess.run(["sha256sum", "-c", "--quiet", "SHA256SUMS"], cwd=backup, capture_output=True, text=True, check=False)
         self.assertEqual(check.returncode, 0, check.stdout + check.stderr)
         self.assertFalse((backup / "MISSING").exists())
+        # Of what lay in the folder, what no record names any more is in no backup.
+        held = sum(len(path.name) == 64 for path in backup.rglob("*"))
+        self.assertGreater(held, 3)
+        # A bucket that is lost, and what its files were: the backup, and another bucket.
+        self.cluster.kill("coordinator")
+        with self.bucket.lock:
+            self.bucket.objects.clear()
+        code, said = self.coordinator("--restore-from", backup, state="restored")
+        self.assertEqual(code, 0, said)
+        self.cluster.start_coordinator(address, [*self.blobs, "--restored"], state="restored")
+        wait_until(lambda: len(self.objects()) == held, 30, "all is in the bucket again")
+        self.assertEqual(self.download(job, "restored-result"), before)
         # What somebody removed there is said.
         with self.bucket.lock:
             gone = sorted(key for key in self.bucket.objects if key.startswith("fleet/blobs/"))[0]
