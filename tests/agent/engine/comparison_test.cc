@@ -25,6 +25,7 @@ namespace {
 using collective::Transport;
 using policies::Plan;
 using policies::Synchronization;
+using testing::Each;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
@@ -266,6 +267,56 @@ TEST(CompareTest, OfTwoTheOneWithNumbersIsRight) {
   EXPECT_EQ(two[0].member().rounds, 100u) << two[0].reason();
   EXPECT_EQ(two[1].parameters(), two[0].parameters());
   for (const float value : two[0].parameters()) EXPECT_TRUE(std::isfinite(value));
+}
+
+// Where a member was wrong another one's copy of its part of the optimizer's state counts, also for
+// the checkpoint that is due at this very edge.
+TEST(CompareTest, WhatWasGatheredAtTheEdgeIsOfTheRightMembers) {
+  EngineOptions options = Often(100);
+  options.optimizer = AdamOptions{.learning_rate = 0.001};
+  options.shards = {.by = ShardBy::kEqual, .copies = 2};
+  Comparing three(options, 3);
+  bool spoilt = false;
+  three.at_step = [&](std::size_t rank, RoundEngine& engine) {
+    if (rank == 0) engine.RequestResiduals();  // of all state, at each edge
+    if (rank != 1 || spoilt || engine.rounds() < 50 || !engine.comparison_due()) return;
+    // Of a round before all would have taken over its part of the parameters.
+    spoilt = true;
+    Comparing::Flip(three[1], 20, 20);
+    for (ShardPiece& piece : three[1].member().shard->pieces()) {
+      three[1].device().Fill(1e6f, piece.buffers[0].span());
+    }
+  };
+  std::vector<std::vector<float>> gathered;
+  std::vector<std::vector<ShardStretch>> held(3);
+  std::vector<std::vector<std::vector<float>>> state(3);  // of each member, buffer by buffer
+  three.on_found = [&](std::size_t rank, RoundEngine& engine) {
+    if (rank == 0) gathered = engine.State().optimizer;
+    const OptimizerShard& shard = *three[rank].member().shard;
+    held[rank] = shard.held();
+    shard.CopyOut(state[rank]);
+    three[rank].device().Synchronize();
+  };
+
+  three.Train({.batch_sizes = {3, 2, 4}}, 1000, 0, 0, 0);
+
+  ASSERT_EQ(three.found(0).size(), 1u) << three[0].reason();
+  EXPECT_THAT(three.found(0)[0].comparison.wrong, ElementsAre(1u));
+  ASSERT_EQ(gathered.size(), 2u);
+  // Who was wrong holds nothing until the next round gives it its part again.
+  std::vector<bool> covered(gathered[0].size());
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    std::size_t at = 0;
+    for (const ShardStretch& stretch : held[rank]) {
+      for (std::size_t i = 0; i < stretch.length(); ++i) {
+        EXPECT_EQ(gathered[0][stretch.begin + i], state[rank][0][at + i]) << rank;
+        covered[stretch.begin + i] = true;
+      }
+      at += stretch.length();
+    }
+  }
+  EXPECT_THAT(covered, Each(true));
+  for (const float value : gathered[0]) EXPECT_LT(std::abs(value), 1e5f);
 }
 
 // Rank 0 keeps for all what was validated.
