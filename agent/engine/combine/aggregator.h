@@ -80,6 +80,20 @@ class Aggregator {
   virtual std::uint64_t bytes() const = 0;  // payload of one buffer
 };
 
+// An exchange of whole vectors that makes no sum of gradients: none tells of their noise, or of how
+// far members agree.
+class VectorExchange : public Aggregator {
+ public:
+  double weight() const override { return 1; }
+  policies::UpdateFacts FactsOf(const Lanes& lanes, const Spread&, double) const override {
+    return {.samples = lanes.samples};
+  }
+  double Orthogonality(const Lanes&, const Spread&, double) const override { return 0; }
+  bool by_segments() const override { return false; }
+  // The host has a part in it, so it waits.
+  collective::Progress WaitOnDevice() override { return Wait().progress; }
+};
+
 // The mean over samples: encoded pieces of the members' sums are added up, bucket by bucket. The
 // vector is the first `length` elements of what the plan is of. transport outlives it; without
 // SetEncoding they are dense.

@@ -27,7 +27,7 @@ namespace tactus::engine {
 //
 // Equal bits on all members. Between nodes a member sends and receives one vector, whatever the
 // group's size; within a node its leader sends one to each other member. One thread.
-class LeaderExchange : public Aggregator {
+class LeaderExchange : public VectorExchange {
  public:
   // What this member says, and what is asked of the exchange, which is the same on all.
   struct Turn {
@@ -58,20 +58,11 @@ class LeaderExchange : public Aggregator {
   bool tiered() const { return tiered_; }
 
   double Divisor(double) const override { return 1; }
-  double weight() const override { return 1; }
-  // No gradient travels, so none tells of its noise.
-  policies::UpdateFacts FactsOf(const Lanes& lanes, const Spread&, double) const override {
-    return {.samples = lanes.samples};
-  }
-  double Orthogonality(const Lanes&, const Spread&, double) const override { return 0; }
 
   void Begin(std::span<float> buffer) override;
-  bool by_segments() const override { return false; }
   void SegmentReady(std::size_t) override;
   void Finish() override;
   collective::Progress Poll() override;
-  // Who leads only the host can tell, so it waits.
-  collective::Progress WaitOnDevice() override { return Wait().progress; }
   collective::Completion Wait() override;
   std::uint64_t bytes() const override { return bytes_; }
 

@@ -33,7 +33,7 @@ namespace tactus::engine {
 // A member sends its vector to its neighbours alone, to all of them at once, so a slow link delays
 // its two ends and nobody else in the same round. What all have to know goes ahead in a few
 // numbers. One thread.
-class NeighbourExchange : public Aggregator, private collective::Conversation {
+class NeighbourExchange : public VectorExchange, private collective::Conversation {
  public:
   // mean_gradients: EngineOptions::mean_gradients. What outlives it is as for MakeAverage.
   NeighbourExchange(collective::Transport& transport, cuda::Device& device, std::size_t length,
@@ -51,20 +51,11 @@ class NeighbourExchange : public Aggregator, private collective::Conversation {
   Duration taken() const { return taken_; }
 
   double Divisor(double samples) const override { return mean_gradients_ ? 1 : samples; }
-  double weight() const override { return 1; }
-  // No sum of gradients is made, so none tells of their noise.
-  policies::UpdateFacts FactsOf(const Lanes& lanes, const Spread&, double) const override {
-    return {.samples = lanes.samples};
-  }
-  double Orthogonality(const Lanes&, const Spread&, double) const override { return 0; }
 
   void Begin(std::span<float> buffer) override;
-  bool by_segments() const override { return false; }
   void SegmentReady(std::size_t segment) override;
   void Finish() override;
   collective::Progress Poll() override;
-  // Messages are the host's, so it waits.
-  collective::Progress WaitOnDevice() override { return Wait().progress; }
   collective::Completion Wait() override;
   std::uint64_t bytes() const override { return bytes_; }
 
