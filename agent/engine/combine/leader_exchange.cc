@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "agent/engine/combine/tiers.h"
 #include "base/check.h"
 
 namespace tactus::engine {
@@ -20,15 +21,6 @@ constexpr std::size_t kScoreLength = 3;
 constexpr std::uint32_t kSound = 1;
 constexpr std::uint32_t kTold = 2;
 
-// Some node has several members, and there are several nodes.
-bool Tiered(const std::vector<std::uint32_t>& nodes) {
-  std::vector<std::uint32_t> sorted = nodes;
-  std::ranges::sort(sorted);
-  const auto distinct =
-      static_cast<std::size_t>(std::unique(sorted.begin(), sorted.end()) - sorted.begin());
-  return distinct > 1 && distinct < nodes.size();
-}
-
 }  // namespace
 
 LeaderExchange::LeaderExchange(collective::Transport& transport, cuda::Device& device,
@@ -39,7 +31,7 @@ LeaderExchange::LeaderExchange(collective::Transport& transport, cuda::Device& d
       length_(length),
       rank_(static_cast<std::size_t>(transport.rank())),
       nodes_(std::move(nodes)),
-      tiered_(Tiered(nodes_)),
+      tiered_(TiersOf(nodes_).any()),
       before_leave_(std::move(before_leave)) {
   TACTUS_CHECK(nodes_.size() == static_cast<std::size_t>(transport.size()));
 }

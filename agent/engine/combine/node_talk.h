@@ -11,30 +11,24 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <vector>
 
 #include "agent/collective/conversation.h"
 #include "agent/engine/combine/messages.h"
 #include "agent/engine/combine/piece_talk.h"
+#include "agent/engine/combine/tiers.h"
 
 namespace tactus::engine {
-
-// Whether there are several nodes, of which one has several members. nodes: of each rank.
-bool HasTiers(std::span<const std::uint32_t> nodes);
 
 // The conversations of one piece, one after the other. In the end its values are the members' sum,
 // of the same bits on all of them, and its lanes are what an all-reduce makes of them.
 class NodeTalk final : public collective::Conversation {
  public:
   // The next one is of this piece, in the host's memory, with lanes right behind its values.
-  // between: the leaders' conversation, which outlives it; opened on leaders alone.
-  // Requires: HasTiers(nodes).
-  void Open(PieceTalk& between, const Piece& piece, int rank, std::span<const std::uint32_t> nodes);
-
-  // Whether the rank is the lowest of its node.
-  static bool Leads(int rank, std::span<const std::uint32_t> nodes);
+  // between: the leaders' conversation, opened on leaders alone. It and tiers outlive it.
+  // Requires: tiers.any().
+  void Open(PieceTalk& between, const Piece& piece, int rank, const Tiers& tiers);
 
   std::size_t turns() const override { return between_->turns() + 2; }
   void Begin(std::size_t turn) override;
@@ -45,13 +39,7 @@ class NodeTalk final : public collective::Conversation {
  private:
   static constexpr std::size_t kWithin = 0;
 
-  bool Leads(int rank) const { return leader_of_[static_cast<std::size_t>(rank)] == rank; }
-  bool Follows(int member, int leader) const {
-    return member != leader && leader_of_[static_cast<std::size_t>(member)] == leader;
-  }
   bool IsLast(std::size_t turn) const { return turn + 1 == turns(); }
-  // The leader's rank among leaders.
-  int AmongLeaders(int leader) const;
   // A message of turn 0, from a member: values, where this one leads it, and lanes.
   std::span<float> ValuesFrom(int member);
   std::span<float> LanesFrom(int member);
@@ -60,10 +48,9 @@ class NodeTalk final : public collective::Conversation {
   void SumValues();
 
   PieceTalk* between_ = nullptr;
+  const Tiers* tiers_ = nullptr;
   Piece piece_{};
   int rank_ = 0;
-  std::vector<int> leader_of_;  // by rank: the lowest rank of its node
-  std::vector<int> leaders_;    // in order
   std::vector<std::size_t> sizes_;
   std::vector<const float*> lane_sources_;
   Messages incoming_;

@@ -54,10 +54,7 @@ TalkingEncoding::TalkingEncoding(cuda::Device& device)
 
 TalkingEncoding::~TalkingEncoding() = default;
 
-void TalkingEncoding::Meet(std::span<const std::uint32_t> nodes) {
-  nodes_.clear();
-  if (HasTiers(nodes)) nodes_.assign(nodes.begin(), nodes.end());
-}
+void TalkingEncoding::Meet(std::span<const std::uint32_t> nodes) { tiers_ = TiersOf(nodes); }
 
 void TalkingEncoding::ForgetTalks() { passing_.clear(); }
 
@@ -72,13 +69,13 @@ std::unique_ptr<collective::Collective> TalkingEncoding::Exchange(collective::Tr
   }
   Leaves(*passing.talk, piece);
   const Piece on_host = BringDown(piece, passing);
-  leads_ = nodes_.empty() || NodeTalk::Leads(transport.rank(), nodes_);
-  if (nodes_.empty()) {
+  leads_ = !tiers_.any() || tiers_.Leads(transport.rank());
+  if (!tiers_.any()) {
     passing.talk->Open(on_host, transport.rank(), transport.size());
     return transport.StartConversation(*passing.talk);
   }
-  TACTUS_CHECK(nodes_.size() == static_cast<std::size_t>(transport.size()));
-  passing.within.Open(*passing.talk, on_host, transport.rank(), nodes_);
+  TACTUS_CHECK(tiers_.leader_of.size() == static_cast<std::size_t>(transport.size()));
+  passing.within.Open(*passing.talk, on_host, transport.rank(), tiers_);
   return transport.StartConversation(passing.within);
 }
 

@@ -17,6 +17,7 @@
 #include "agent/collective/transport.h"
 #include "agent/engine/combine/encoding.h"
 #include "agent/engine/combine/messages.h"
+#include "agent/engine/combine/tiers.h"
 #include "cuda/device.h"
 
 namespace tactus::engine {
@@ -116,8 +117,8 @@ class TalkingEncoding : public Encoding {
   const bool on_host_;  // the device is
   const std::unique_ptr<cuda::Mark> down_;
   bool dense_ = true;
-  bool leads_ = true;                 // what travels between nodes is this member's to send
-  std::vector<std::uint32_t> nodes_;  // of each rank, where there are tiers
+  bool leads_ = true;  // what travels between nodes is this member's to send
+  Tiers tiers_{};      // of the group
   std::map<std::size_t, Passing> passing_;
 };
 

@@ -16,10 +16,10 @@ namespace {
 using Nodes = std::vector<std::uint32_t>;
 
 TEST(NodeTalkTest, TiersAreSeveralNodesOfWhichOneHasSeveralMembers) {
-  EXPECT_TRUE(HasTiers(Nodes{0, 0, 1}));
-  EXPECT_TRUE(HasTiers(Nodes{7, 3, 7}));
+  EXPECT_TRUE(TiersOf(Nodes{0, 0, 1}).any());
+  EXPECT_TRUE(TiersOf(Nodes{7, 3, 7}).any());
   for (const Nodes& nodes : {Nodes{}, Nodes{0}, Nodes{0, 0, 0}, Nodes{0, 1, 2}}) {
-    EXPECT_FALSE(HasTiers(nodes));
+    EXPECT_FALSE(TiersOf(nodes).any());
   }
 }
 
