@@ -30,10 +30,7 @@ class BucketTest : public testing::Test {
 
   void SetUp() override {
     if (!process_->serves()) GTEST_SKIP() << "python3-botocore is not installed";
-    json remove = json::array();
-    const json state = process_->State();
-    for (const auto& [key, size] : state["objects"].items()) remove.push_back(key);
-    process_->Order({{"faults", json::array()}, {"clock", 0}, {"page", 1000}, {"remove", remove}});
+    process_->Clear();
   }
 
   static BucketOptions Options() {

@@ -46,6 +46,13 @@ BucketProcess::~BucketProcess() {
   ::waitpid(process_, nullptr, 0);
 }
 
+void BucketProcess::Clear() {
+  nlohmann::json remove = nlohmann::json::array();
+  const nlohmann::json state = State();
+  for (const auto& [key, size] : state["objects"].items()) remove.push_back(key);
+  Order({{"faults", nlohmann::json::array()}, {"clock", 0}, {"page", 1000}, {"remove", remove}});
+}
+
 nlohmann::json BucketProcess::Order(const nlohmann::json& order) {
   const std::string body = order.dump();
   HttpClient client(address_);

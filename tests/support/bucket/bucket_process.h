@@ -26,6 +26,8 @@ class BucketProcess {
 
   // An order, as the program has them, and the state afterwards. Ends the test where it fails.
   nlohmann::json Order(const nlohmann::json& order);
+  // No objects, no faults, the right time, long pages.
+  void Clear();
   nlohmann::json State() { return Order(nlohmann::json::object()); }
 
  private:
