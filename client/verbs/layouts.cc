@@ -12,6 +12,7 @@
 #include "client/verbs/words.h"
 #include "client/yaml/job_file.h"
 #include "coordinator/spec/engine_options.h"
+#include "coordinator/spec/mesh_checks.h"
 #include "coordinator/spec/resolve.h"
 #include "policies/figures.h"
 #include "policies/parallelism.h"
@@ -20,7 +21,6 @@ namespace tactus::client {
 namespace {
 
 constexpr std::uint32_t kDevicesMax = 1024;
-constexpr std::uint64_t kBytes = 256;  // bytes-lm's vocabulary
 
 // "4@node-1:2.8:16GB"; nothing: it is none.
 std::optional<std::vector<policies::MeshDevice>> ParseDevices(const std::string& text) {
@@ -151,13 +151,7 @@ class LayoutsVerb : public Verb {
  private:
   void ReadJob(const spec::ResolvedSpec& job) {
     const v1::BuiltinOptions& options = job->model().options();
-    ask_.sizes = {.layers = std::max(1u, options.layers()),
-                  .hidden = std::max(1u, options.width()),
-                  .heads = std::max(1u, options.heads()),
-                  .vocabulary = kBytes,
-                  .sequence = std::max(1u, options.context()),
-                  .positions = std::max(1u, options.context()),
-                  .tied = false};
+    ask_.sizes = spec::TransformerSizesOf(*job);
     const engine::EngineOptions engine = spec::EngineOptionsOf(job);
     ask_.training.state_buffers =
         static_cast<std::uint32_t>(engine::StateBuffers(engine.optimizer));

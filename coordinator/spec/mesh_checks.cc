@@ -34,30 +34,19 @@ policies::MeshShape ShapeOf(v1::MeshKind kind, std::uint32_t devices) {
   return shape;
 }
 
-policies::TransformerSizes SizesOf(const v1::JobSpec& spec) {
-  const v1::BuiltinOptions& options = spec.model().options();
-  return {.layers = std::max(1u, options.layers()),
-          .hidden = std::max(1u, options.width()),
-          .heads = std::max(1u, options.heads()),
-          .vocabulary = kBytes,
-          .sequence = std::max(1u, options.context()),
-          .positions = std::max(1u, options.context()),
-          .tied = false};
-}
-
 // Numbers that a device sends for a layer of a step, there and back.
 double MovedBy(const v1::JobSpec& spec, v1::MeshKind kind) {
   const std::uint32_t devices = DevicesOfReplica(spec);
   const policies::MeshShape shape = ShapeOf(kind, devices);
   const policies::MeshTraining training{.recompute = spec.model().options().recompute()};
   const std::uint64_t batch = std::uint64_t{spec.adapt().batch().per_worker()} * devices;
-  const policies::TransformerSizes sizes = SizesOf(spec);
+  const policies::TransformerSizes sizes = TransformerSizesOf(spec);
   return policies::ForwardElements(shape, sizes, batch, training) +
          policies::BackwardElements(shape, sizes, batch, training);
 }
 
 std::string WhyNot(const v1::JobSpec& spec, v1::MeshKind kind) {
-  return policies::ReasonAgainst(ShapeOf(kind, DevicesOfReplica(spec)), SizesOf(spec));
+  return policies::ReasonAgainst(ShapeOf(kind, DevicesOfReplica(spec)), TransformerSizesOf(spec));
 }
 
 // 1d where both move as much; auto where neither can be.
@@ -171,6 +160,17 @@ void CheckKept(const v1::JobSpec& spec, FieldChecks& checks) {
 }
 
 }  // namespace
+
+policies::TransformerSizes TransformerSizesOf(const v1::JobSpec& spec) {
+  const v1::BuiltinOptions& options = spec.model().options();
+  return {.layers = std::max(1u, options.layers()),
+          .hidden = std::max(1u, options.width()),
+          .heads = std::max(1u, options.heads()),
+          .vocabulary = kBytes,
+          .sequence = std::max(1u, options.context()),
+          .positions = std::max(1u, options.context()),
+          .tied = false};
+}
 
 std::uint32_t DevicesOfReplica(const v1::JobSpec& spec) {
   const v1::Mesh& mesh = MeshOf(spec);

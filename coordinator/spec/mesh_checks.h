@@ -8,9 +8,13 @@
 
 #include "coordinator/spec/field_checks.h"
 #include "coordinator/spec/resolve.h"
+#include "policies/parallelism.h"
 #include "tactus/v1/spec.pb.h"
 
 namespace tactus::spec {
+
+// Of bytes-lm's layers as model.options has them, each at least 1.
+policies::TransformerSizes TransformerSizesOf(const v1::JobSpec& spec);
 
 // Of a replica; 1: each device has all of the model. Of a specification that may be wrong, too.
 std::uint32_t DevicesOfReplica(const v1::JobSpec& spec);
