@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agent/daemon/agent.h"
+#include "protocol/arrays.h"
 #include "runtime/logging.h"
 
 namespace tactus::agent {
@@ -57,7 +58,7 @@ absl::Status Agent::CheckCount(bool of_array) const {
       preparing_, [&](const auto& one) { return alike(!one.second.array.empty()); });
   const auto workers = static_cast<std::size_t>(running + preparing);
   const std::size_t most =
-      kWorkersPerDeviceMax * options_.devices.size() * (of_array ? kJobsPerArrayMax : 1);
+      kWorkersPerDeviceMax * options_.devices.size() * (of_array ? protocol::kArrayJobsMax : 1);
   if (workers < most) return absl::OkStatus();
   return absl::ResourceExhaustedError(std::to_string(workers) + " workers run already");
 }

@@ -19,8 +19,6 @@ namespace tactus::agent {
 
 // A worker that ends may overlap the next one on its device, but not for ever.
 inline constexpr std::size_t kWorkersPerDeviceMax = 4;
-// Jobs of one process, at most; the coordinator gives a device no more of one array.
-inline constexpr std::size_t kJobsPerArrayMax = 16;
 
 // One device that the agent offers.
 struct DeviceOptions {

@@ -7,6 +7,7 @@
 
 #include "coordinator/job/arrays.h"
 #include "coordinator/job/wait_reason.h"
+#include "protocol/arrays.h"
 
 namespace tactus::job {
 namespace {
@@ -137,7 +138,8 @@ std::vector<MemberRecord> Admission::SeatsOf(const std::string& array,
         !seen.insert({member.node, member.device}).second)
       continue;
     if (!membership.MayHold(member, array)) continue;
-    for (std::size_t more = jobs; more < kArrayJobsMax; ++more) by_jobs.insert({more, seat->place});
+    for (std::size_t more = jobs; more < protocol::kArrayJobsMax; ++more)
+      by_jobs.insert({more, seat->place});
   }
   std::vector<MemberRecord> seats;
   for (const auto& [jobs, place] : by_jobs) seats.push_back(place);

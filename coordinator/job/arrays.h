@@ -2,15 +2,11 @@
 
 #pragma once
 
-#include <cstddef>
 #include <string>
 
 #include "coordinator/job/records.h"
 
 namespace tactus::job {
-
-// Of one array on one device, at most.
-inline constexpr std::size_t kArrayJobsMax = 16;
 
 // The label by which users say which jobs are an array.
 inline constexpr const char* kArrayLabel = "array";

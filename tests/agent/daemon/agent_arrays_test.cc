@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include "agent/daemon/agent.h"
+#include "protocol/arrays.h"
 #include "tests/agent/daemon/await.h"
 #include "tests/agent/daemon/fake_coordinator.h"
 #include "tests/agent/daemon/programs.h"
@@ -76,7 +77,7 @@ TEST_F(AgentArraysTest, ThoseOfOneArrayOnOneDeviceShareAProcess) {
 
 TEST_F(AgentArraysTest, MoreShareADeviceThanProcessesMay) {
   const pid_t process = Start(1, "echo", "x");
-  for (std::uint64_t id = 2; id <= kJobsPerArrayMax; ++id)
+  for (std::uint64_t id = 2; id <= protocol::kArrayJobsMax; ++id)
     EXPECT_EQ(Start(id, "echo", "x"), process);
 }
 

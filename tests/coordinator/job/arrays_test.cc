@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "coordinator/job/cluster.h"
+#include "protocol/arrays.h"
 #include "tests/coordinator/job/rig.h"
 
 namespace tactus::job {
@@ -86,16 +87,16 @@ TEST_F(ArraysTest, TheOrderSaysWhichArray) {
 
 TEST_F(ArraysTest, ADeviceTakesSoManyAndIsFreeWhenAllHaveLeft) {
   Step(Join("a", 1));
-  for (std::uint64_t id = 1; id <= kArrayJobsMax; ++id) {
+  for (std::uint64_t id = 1; id <= protocol::kArrayJobsMax; ++id) {
     EXPECT_THAT(Submit(InArray(id)), testing::SizeIs(1));
   }
   EXPECT_THAT(Submit(InArray(99)), IsEmpty());
-  EXPECT_EQ(HoldersOf("cpu:0"), kArrayJobsMax);
+  EXPECT_EQ(HoldersOf("cpu:0"), protocol::kArrayJobsMax);
 
   const WorkerId gone = WorkerOf(3);
   Step(JobCancelled{.job = JobId{3}});
   EXPECT_THAT(Started(Step(WorkerExited{.worker = gone})), ElementsAre("alpha-99@a/cpu:0"));
-  EXPECT_EQ(HoldersOf("cpu:0"), kArrayJobsMax);
+  EXPECT_EQ(HoldersOf("cpu:0"), protocol::kArrayJobsMax);
   EXPECT_FALSE(cluster_.membership().AnyFree());
 }
 
