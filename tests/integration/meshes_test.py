@@ -158,6 +158,8 @@ class MeshesTest(TwoNodes):
         self.done(job)
 
     def test_a_replica_leaves_as_a_whole_and_the_other_goes_on(self):
+        # Two replicas begin where all devices are free; else one does, and the other comes later.
+        wait_until(lambda: not self.cluster.workers(), 30, "the workers of former jobs are gone")
         job = self.cluster.submit(self.spec("1d", 2, 2, stop={"rounds": 100000}, workers={"min": 2, "max": WORKERS}))
         self.trains_beyond(job, 50)
 
