@@ -49,12 +49,15 @@ struct DeviceValues {
 //
 // n, m  members;  D  [s]  measured transfer of a round
 //
+// Where several members make one replica, n and m are replicas, and a member adds what its replica
+// does, which goes with it; one more is a replica of members like it.
+//
 // So a group of unequal members with equal batches is told what its slowest costs it as it is. The
 // transfer is taken to grow with the bytes that a member sends and receives in an all-reduce, 2 (m
 // - 1) / m of the parameters by ring and by mesh alike, over links like those that there are.
 // Latencies, of which a mesh has two whatever m and a ring 2 (m - 1), are not known apart.
 //
-// REQUIRES: one size and one speed > 0 a member, at least one member.
+// REQUIRES: one size and one speed > 0 a member, at least one member, whole replicas.
 //
 // Source: design.
 DeviceValues ValueDevices(const MeasuredGroup& group);

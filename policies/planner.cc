@@ -111,7 +111,10 @@ Revision Merged(Revision first, Revision then) {
 }  // namespace
 
 Planner::Planner(const PlannerOptions& options)
-    : options_(options), seen_(options.synchronization.loss_floor), gains_(options.base_batch) {
+    : options_(options),
+      replicas_(options.batch.replica_members),
+      seen_(options.synchronization.loss_floor),
+      gains_(options.base_batch) {
   for (const Axis axis : kAxes) {
     const Policy* const policy = FindPolicy(axis, PolicyOf(options_, axis));
     TACTUS_CHECK(policy != nullptr);
@@ -224,6 +227,7 @@ Revision Planner::Start(const StartingGroup& starting) {
   // What is frozen could not be taken back.
   if (Frozen(Axis::kSynchronization) || Frozen(Axis::kEncoding)) group.prior.reset();
   gains_.Forget();
+  replicas_.Start();
   seen_.Start(group);
   Revision revision;
   PerAxis<std::string> reasons;
@@ -300,8 +304,11 @@ void Planner::LearnAnew(const Plan& in_force) {
 }
 
 void Planner::Observe(const Report& report) {
-  for (const Axis axis : kAxes) policies_[axis]->Observe(report);
-  seen_.Observe(report);
+  if (report.rank >= seen_.members()) return;
+  for (const Report& each : replicas_.Observe(report)) {
+    for (const Axis axis : kAxes) policies_[axis]->Observe(each);
+    seen_.Observe(each);
+  }
 }
 
 bool Planner::OnTrial(Axis axis) const { return !Frozen(axis) && policies_[axis]->OnTrial(); }

@@ -19,6 +19,7 @@
 #include "policies/plan.h"
 #include "policies/planner_options.h"
 #include "policies/prior.h"
+#include "policies/replica_reports.h"
 
 namespace tactus::policies {
 
@@ -151,6 +152,7 @@ class Planner final : public PlanPolicy {
   const PlannerOptions options_;
   PerAxis<bool> frozen_;
   PerAxis<std::unique_ptr<AxisPolicy>> policies_;
+  ReplicaReports replicas_;  // what is held of a round is not remembered: it is one round of many
   Observations seen_;
   GainMeter gains_;
 };

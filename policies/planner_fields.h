@@ -11,6 +11,7 @@ void Fields(auto& archive, Of<BatchOptions> auto& batch) {
   archive("per_worker", batch.per_worker);
   archive("batch_min", batch.batch_min);
   archive("batch_max", batch.batch_max);
+  archive("replica_members", batch.replica_members);
 }
 
 void Fields(auto& archive, Of<SynchronizationOptions> auto& synchronization) {

@@ -17,6 +17,9 @@ struct BatchOptions {
   std::uint32_t per_worker = 32;  // samples a worker a round, on average, >= 1; the sum is constant
   std::uint32_t batch_min = 1;    // of one worker, >= 1
   std::uint32_t batch_max = 1u << 20;  // of one worker, >= batch_min
+  // Workers of consecutive ranks that pass over their samples together and have equal batches, as
+  // their model is split over them; >= 1, and each group has a multiple of it.
+  std::uint32_t replica_members = 1;
 
   friend bool operator==(const BatchOptions&, const BatchOptions&) = default;
 };

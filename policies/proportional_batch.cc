@@ -63,11 +63,14 @@ BatchDecision ProportionalBatch::Decide(const std::vector<std::uint32_t>& in_for
   if (best.expected < kGainLarge) gain_least_.Tire();
   const auto [slowest, fastest] = std::ranges::minmax_element(best.speeds);
   const double longest = LongestStep(in_force, best.speeds);
-  const std::string& slowdown = slowdowns_[static_cast<std::size_t>(slowest - best.speeds.begin())];
+  const auto rank = static_cast<std::size_t>(slowest - best.speeds.begin());
+  const std::string& slowdown = slowdowns_[rank];
+  const std::uint32_t members = options_.replica_members;
+  const std::string who =
+      members == 1 ? "rank " + std::to_string(rank) : "replica " + std::to_string(rank / members);
   return {.batch_sizes = std::move(best.sizes),
-          .reason = "shares follow speed: rank " + std::to_string(slowest - best.speeds.begin()) +
-                    " computes " + Figure(*slowest) + " samples/s against " + Figure(*fastest) +
-                    " on the fastest" +
+          .reason = "shares follow speed: " + who + " computes " + Figure(*slowest * members) +
+                    " samples/s against " + Figure(*fastest * members) + " on the fastest" +
                     (slowdown.empty() ? "" : ", slowed down by its device (" + slowdown + ")") +
                     "; round " + Figure(longest) + " s → " + Figure(longest * (1 - best.expected)) +
                     " s",

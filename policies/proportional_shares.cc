@@ -60,20 +60,9 @@ double LargestTime(const std::vector<double>& speeds, std::uint64_t total,
   return fits;
 }
 
-}  // namespace
-
-double LongestStep(const std::vector<std::uint32_t>& sizes, const std::vector<double>& speeds) {
-  TACTUS_CHECK(sizes.size() == speeds.size());
-  double longest = 0;
-  for (std::size_t i = 0; i < sizes.size(); ++i) longest = std::max(longest, sizes[i] / speeds[i]);
-  return longest;
-}
-
-std::vector<std::uint32_t> ProportionalShares(const std::vector<double>& speeds,
-                                              std::uint64_t total, const BatchOptions& options) {
-  TACTUS_CHECK(options.batch_min <= options.batch_max);
-  if (speeds.empty()) return {};
-  for (const double speed : speeds) TACTUS_CHECK(speed > 0 && std::isfinite(speed));
+// Of members who compute each by itself.
+std::vector<std::uint32_t> SharesOfEach(const std::vector<double>& speeds, std::uint64_t total,
+                                        const BatchOptions& options) {
   const std::uint64_t members = speeds.size();
   total = std::clamp(total, members * options.batch_min, members * options.batch_max);
   std::vector<std::uint32_t> shares =
@@ -91,6 +80,42 @@ std::vector<std::uint32_t> ProportionalShares(const std::vector<double>& speeds,
     offers.pop();
     ++shares[rank];
     offer(rank);
+  }
+  return shares;
+}
+
+// By replica. REQUIRES: a multiple of `members`.
+std::vector<double> LeastSpeeds(const std::vector<double>& speeds, std::size_t members) {
+  TACTUS_CHECK(speeds.size() % members == 0);
+  std::vector<double> least;
+  for (auto first = speeds.begin(); first != speeds.end();) {
+    const auto end = first + static_cast<std::ptrdiff_t>(members);
+    least.push_back(*std::min_element(first, end));
+    first = end;
+  }
+  return least;
+}
+
+}  // namespace
+
+double LongestStep(const std::vector<std::uint32_t>& sizes, const std::vector<double>& speeds) {
+  TACTUS_CHECK(sizes.size() == speeds.size());
+  double longest = 0;
+  for (std::size_t i = 0; i < sizes.size(); ++i) longest = std::max(longest, sizes[i] / speeds[i]);
+  return longest;
+}
+
+// In samples a member of a replica, of which all of its members have as many.
+std::vector<std::uint32_t> ProportionalShares(const std::vector<double>& speeds,
+                                              std::uint64_t total, const BatchOptions& options) {
+  TACTUS_CHECK(options.batch_min <= options.batch_max && options.replica_members >= 1);
+  if (speeds.empty()) return {};
+  for (const double speed : speeds) TACTUS_CHECK(speed > 0 && std::isfinite(speed));
+  const std::uint32_t members = options.replica_members;
+  std::vector<std::uint32_t> shares;
+  for (const std::uint32_t share :
+       SharesOfEach(LeastSpeeds(speeds, members), total / members, options)) {
+    shares.insert(shares.end(), members, share);
   }
   return shares;
 }

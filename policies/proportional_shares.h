@@ -15,7 +15,12 @@ namespace tactus::policies {
 //   b_i = floor(T v_i) within [batch_min, batch_max], T the largest time with sum_i b_i <= B;
 //   each sample left over goes where it is done soonest, least (b_i + 1) / v_i
 //
-// speeds  [samples/s]  one a rank, each > 0 and finite
+// Where several members make one replica (m = options.replica_members above 1), which passes over
+// their samples together and is through when the slowest of them is, all that is so for replicas: a
+// replica has m times the least speed of its members, each member of it has the same b_i, and what
+// B has beyond a multiple of m is left out.
+//
+// speeds  [samples/s]  one a rank, each > 0 and finite; a multiple of m
 // total   [samples]    clamped to what the bounds allow, [n batch_min, n batch_max]
 // Returns one size a rank; their sum is the clamped total. Ties go to the lower rank. Without
 // bounds b_i is at least floor(B v_i / sum_j v_j).

@@ -392,6 +392,7 @@ policies::PlannerOptions PlannerOptionsOf(const ResolvedSpec& spec) {
   if (!shard.empty()) options.shard = shard;
   options.encoding = EncodingOf(adapt.encoding());
   const std::uint32_t devices = DevicesOfReplica(*spec);
+  options.batch.replica_members = devices;
   if (devices > 1) {
     options.mesh = WordOf(*v1::MeshKind_descriptor(), spec->model().options().mesh().kind());
   }

@@ -79,6 +79,34 @@ TEST(DeviceValuesTest, EqualMembersAreWorthTheSame) {
   }
 }
 
+// Two replicas of two, 32 samples each, at 64 and 16 samples/s a member: twice TwoUnequal().
+TEST(DeviceValuesTest, AMemberAddsWhatItsReplicaDoes) {
+  const DeviceValues values = ValueDevices({.plan = {.batch_sizes = {32, 32, 32, 32}},
+                                            .speeds = {64, 64, 16, 16},
+                                            .transfer_seconds = 0.5,
+                                            .worth = {.base_batch = 128},
+                                            .batch = {.replica_members = 2}});
+
+  EXPECT_NEAR(values.useful, 51.2, 1e-9);
+  ASSERT_EQ(values.devices.size(), 4u);
+  for (const std::size_t rank : {0, 1}) EXPECT_NEAR(values.devices[rank].adds, 51.2 - 32, 1e-9);
+  for (const std::size_t rank : {2, 3}) EXPECT_NEAR(values.devices[rank].adds, 51.2 - 128, 1e-9);
+  // 2 / 3 over 1 / 2 of 0.5 s; of three replicas the fast ones have 29 and 28 a member.
+  EXPECT_NEAR(values.transfer_seconds_more, 2.0 / 3, 1e-9);
+  ASSERT_EQ(values.more.size(), 3u);
+  EXPECT_NEAR(values.more[0].adds, 128 / (29.0 / 64 + 2.0 / 3) - 51.2, 1e-9);
+}
+
+TEST(DeviceValuesTest, AReplicaAloneIsAllOfIt) {
+  const DeviceValues values = ValueDevices({.plan = {.batch_sizes = {32, 32}},
+                                            .speeds = {64, 64},
+                                            .worth = {.base_batch = 64},
+                                            .batch = {.replica_members = 2}});
+
+  for (const DeviceValue& value : values.devices) EXPECT_NEAR(value.adds, 128, 1e-9);
+  EXPECT_TRUE(values.more.empty());
+}
+
 TEST(DeviceValuesTest, AMemberAloneIsAllOfItAndNobodyKnowsWhatAnExchangeTakes) {
   const DeviceValues values =
       ValueDevices({.plan = {.batch_sizes = {32}}, .speeds = {64}, .worth = {.base_batch = 32}});

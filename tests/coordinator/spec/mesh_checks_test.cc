@@ -161,6 +161,7 @@ TEST(MeshChecksTest, WhatIsLeftToChooseIsWhatDevicesWithPartsCanDo) {
   const job::JobSettings settings = SettingsOf(Resolve(SplitSpec(v1::MESH_KIND_1D, 2)));
 
   EXPECT_EQ(settings.adapt.mesh, "1d");
+  EXPECT_EQ(settings.adapt.batch.replica_members, 2u);
   EXPECT_EQ(settings.adapt.batch_policy, "proportional");
   EXPECT_EQ(settings.adapt.synchronization.policy, "every_step");
   EXPECT_EQ(settings.adapt.aggregation_policy, "average");
@@ -187,6 +188,7 @@ TEST(MeshChecksTest, OneDeviceIsNoMesh) {
     EXPECT_EQ(settings.mesh_devices, 1u);
     EXPECT_EQ(settings.mesh, "");
     EXPECT_EQ(settings.adapt.mesh, "none");
+    EXPECT_EQ(settings.adapt.batch.replica_members, 1u);
   }
 }
 
