@@ -1,10 +1,9 @@
 #include "agent/worker/mesh_member.h"
 
-#include <array>
-#include <cmath>
 #include <utility>
 
 #include "agent/collective/replicas.h"
+#include "agent/engine/exact_sum.h"
 #include "agent/worker/clock.h"
 #include "agent/worker/parameter_hash.h"
 #include "base/check.h"
@@ -60,7 +59,8 @@ engine::HashedParameters MeshMember::HashOfReplica(const engine::HashedParameter
   return HashOfAll(std::span(hashes).subspan(first, devices));
 }
 
-// In float32, as sums travel, with what rounding leaves of each beside it.
+// In float64, as it decides about clipping and about whether a step is taken at all: a sum that
+// travels in float32 would round by where the mesh is cut, and overflow where the norm does not.
 collective::Completion MeshMember::NormOfReplica(const cuda::SegmentTable& segments,
                                                  std::span<const float> vector, double& norm2) {
   double own = 0;
@@ -68,16 +68,9 @@ collective::Completion MeshMember::NormOfReplica(const cuda::SegmentTable& segme
     if (!parts_.counts()[i]) continue;
     own += cuda::host::SquaredNorm(vector.subspan(segments[i].offset, segments[i].length));
   }
-  const auto rounded = static_cast<float>(own);
-  const double rest = own - static_cast<double>(rounded);
-  std::array<float, 2> sums = {rounded, std::isfinite(rest) ? static_cast<float>(rest) : 0};
-  collective::Completion completion;
-  for (collective::Transport* const group : {mesh_.groups.row.get(), mesh_.groups.column.get()}) {
-    completion = group->StartAllReduceSum(sums)->Wait();
-    if (completion.progress == collective::Progress::kFailed) return completion;
-  }
-  norm2 = static_cast<double>(sums[0]) + static_cast<double>(sums[1]);
-  return completion;
+  const collective::Completion row = engine::SumExactly(*mesh_.groups.row, own, norm2);
+  if (row.progress == collective::Progress::kFailed) return row;
+  return engine::SumExactly(*mesh_.groups.column, norm2, norm2);
 }
 
 // A barrier behind it: no other replica goes on before the first one's members have succeeded, so
