@@ -8,6 +8,7 @@ import struct
 import unittest
 
 from cluster import tiny_spec, wait_until
+from one_coordinator import OneCoordinator
 from two_nodes import WORKERS, TwoNodes
 
 BATCH = 16  # of all workers together, so that every layout takes the same steps
@@ -174,6 +175,49 @@ class MeshesTest(TwoNodes):
         self.end_after(job, self.rounds(job) + 50)
         self.done(job)
 
+    def restart_coordinator(self, meanwhile=lambda: None):
+        address = self.cluster.address
+        self.cluster.kill("coordinator")
+        meanwhile()
+        self.cluster.start_coordinator(address)
+
+    def test_a_mesh_trains_on_without_the_coordinator(self):
+        job = self.cluster.submit(self.spec("2d", 4, stop={"rounds": 100000}))
+        self.trains_beyond(job, 50)
+        before = sorted(self.cluster.workers())
+
+        self.restart_coordinator()
+
+        rounds = self.rounds(job)
+        self.trains_beyond(job, rounds + 50)
+        self.assertEqual(sorted(self.cluster.workers()), before, "the processes are those of before")
+        self.end_after(job, self.rounds(job) + 50)
+        done = self.done(job)
+        self.assertEqual((len(done["attempts"]), int(done.get("regroups", 0))), (1, 0))
+        self.assertEqual(int(done["result"]["samples"]), BATCH * int(done["result"]["rounds"]))
+        _, expected = self.run_job(stop={"rounds": int(done["result"]["rounds"])})
+        # Of hundreds of rounds, over which training itself makes differences larger.
+        self.check_equal(self.result(job), expected, 0.01)
+
+    def test_a_replica_is_lost_while_the_coordinator_is_gone_and_the_other_goes_on(self):
+        wait_until(lambda: not self.cluster.workers(), 30, "the workers of former jobs are gone")
+        job = self.cluster.submit(self.spec("1d", 2, 2, stop={"rounds": 100000}, workers={"min": 2, "max": WORKERS}))
+        self.trains_beyond(job, 50)
+        left = sorted(self.cluster.workers("a"))
+
+        self.restart_coordinator(lambda: os.kill(self.cluster.workers("b")[0], signal.SIGKILL))
+
+        wait_until(lambda: int(self.cluster.job(job).get("regroups", 0)) == 1, 60, "a regroup is on record")
+        wait_until(lambda: self.cluster.job(job).get("mesh", "").endswith("1 replica, within one node, of equal devices"),
+                   30, "one replica is left")
+        wait_until(lambda: not self.cluster.workers("b"), 30, "the other replica's last worker is ended")
+        self.assertEqual(sorted(self.cluster.workers("a")), left, "the processes are those of before")
+        rounds = self.rounds(job)
+        self.trains_beyond(job, rounds + 20)
+        self.assertEqual(len(self.cluster.job(job)["attempts"]), 1)
+        self.end_after(job, self.rounds(job) + 50)
+        self.done(job)
+
     def test_what_cannot_be_is_a_line_with_the_nearest_choice(self):
         def refused(change, *says):
             spec = self.spec("2d", 4)
@@ -203,6 +247,45 @@ class MeshesTest(TwoNodes):
         refused(lambda spec: spec["adapt"].update(encoding={"policy": "float16"}), "adapt.encoding.policy")
         refused(lambda spec: spec["adapt"].update(synchronization={"policy": "periodic", "period": 4}),
                 "adapt.synchronization.policy")
+
+
+class UnequalMeshesTest(OneCoordinator):
+    """A node of two devices, and one of two that pretend to be a third as fast."""
+
+    def setUp(self):
+        super().setUp()
+        self.cluster.start_agent("a", 2, "0.6,0.6")
+        self.cluster.start_agent("b", 2, "0.2,0.2")
+
+    def test_replicas_share_by_speed_and_their_members_equally(self):
+        spec = tiny_spec(self.corpus, rounds=100000)
+        spec["model"]["options"] = {"width": 64, "heads": 4, "layers": 2, "context": 64, "mesh": {"kind": "1d", "devices": 2}}
+        spec["workers"] = {"min": 4, "max": 4}
+        spec["adapt"]["batch"] = {"policy": "proportional", "per_worker": 32}
+        job = self.cluster.submit(spec)
+        seen = []
+
+        def sizes():
+            """Of the newest plan, as they are on record."""
+            workers = self.cluster.job(job).get("progress", {}).get("workers", [])
+            shares = [int(worker["batch_size"]) for worker in workers]
+            if len(shares) == 4 and sum(shares) > 0:  # before the first round there are none
+                seen.append(shares)
+            return seen[-1] if seen else [32] * 4
+
+        def follow():
+            least, most = sorted((sizes()[0], sizes()[2]))
+            return most > 2 * least
+
+        wait_until(follow, 120, "shares follow the speeds")
+        for shares in seen:
+            self.assertEqual(shares[0], shares[1], "of one replica")
+            self.assertEqual(shares[2], shares[3], "of the other")
+            self.assertEqual(sum(shares), 4 * 32)
+        said = " ".join(self.cluster.tactus("explain", job)[1].split())  # without the breaks of lines
+        self.assertRegex(said, r"replica [01] computes [0-9.]+ samples/s against [0-9.]+ on the fastest")
+        self.cluster.tactus("cancel", job)
+        self.cluster.wait(job, ["CANCELLED"], 60)
 
 
 if __name__ == "__main__":
