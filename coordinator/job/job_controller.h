@@ -38,8 +38,8 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/id.h"
@@ -234,6 +234,7 @@ class JobController {
   bool Regroups() const;
   std::vector<std::uint32_t> WholeReplicas() const;
   void TakeWord(Turn turn);
+  void TakeNoneWhole(Turn turn);
   void Correct(std::uint32_t rank, const GroupLostMessage& message, Turn turn);
   void Regroup(Turn turn);
   void BeginRegrouping(Turn turn);

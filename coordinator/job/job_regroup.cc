@@ -83,14 +83,25 @@ void JobController::TakeWord(Turn turn) {
     ExcuseWhoLeft(turn);
     return TryFinish(turn);
   }
-  // Of meshes none may be left whole by what was just said.
-  const bool none_whole = In<phase::Regrouping>() && OfMeshes() && group_.SuspectSince();
-  if (!Regroups() && none_whole) return Conclude(group_.Verdict(), turn);
+  const bool none_whole = In<phase::Regrouping>() && OfMeshes() && WholeReplicas().empty();
+  if (!Regroups() && none_whole) return TakeNoneWhole(turn);
   if (!Regroups()) return;  // the inquiry's verdict ends it
   // The next group fell apart before its first round: its members are asked like those of any.
   auto* const regrouping = std::get_if<phase::Regrouping>(&phase_);
   if (regrouping != nullptr && regrouping->formation) BeginRegrouping(turn);
   Regroup(turn);
+}
+
+// Of meshes none is left whole by what was just said, which no word to come changes: also where
+// nobody is known to be gone, as members that live left their group on purpose.
+void JobController::TakeNoneWhole(Turn turn) {
+  const bool whole = !OfWholeMeshes(group_.Staying(), record().settings.mesh_devices).empty();
+  const std::string unequal =
+      whole ? "; no replica goes on, as its members had applied unequal rounds" : "";
+  if (!group_.SuspectSince()) return Lose(LossWords() + unequal, turn);
+  Finding verdict = group_.Verdict();
+  verdict.reason += unequal;
+  Conclude(verdict, turn);
 }
 
 // A member leaves a former group when it hears of the next one. Where that was formed by what was

@@ -152,6 +152,59 @@ TEST_F(JobOfMeshesTest, AReplicaWhosePartsAreOfTwoRoundsDoesNotGoOn) {
   EXPECT_EQ(record().state, JobState::kSuspending);
 }
 
+TEST_F(JobOfMeshesTest, AReplicaAloneWhosePartsAreOfTwoRoundsEndsAtOnce) {
+  Run(MeshJob(4, 4));
+  Lose(1, 1);
+
+  Lose(2, 2);
+
+  EXPECT_EQ(record().state, JobState::kSuspending);
+  EXPECT_EQ(record().regroups, 0u);
+  ASSERT_TRUE(record().suspension.has_value());
+  EXPECT_TRUE(record().suspension->lost);
+  EXPECT_EQ(record().suspension->reason,
+            "worker 1 on node a lost its group: reset by peer; no replica goes on, as its members "
+            "had applied unequal rounds");
+}
+
+// Nobody is gone or to blame: by deadlines alone it would have been tried with all of them.
+TEST_F(JobOfMeshesTest, SoDoesOneThatLeftItsGroupOnPurpose) {
+  Run(MeshJob(4, 4));
+  const auto leave = [this](std::uint64_t worker, std::uint64_t rounds) {
+    rig_.Step(Said(worker, GroupLostMessage{.generation = record().generation,
+                                            .rounds = rounds,
+                                            .reason = "asked to regroup",
+                                            .planned = true}));
+  };
+  leave(1, 1);
+  EXPECT_EQ(record().state, JobState::kRunning);
+
+  leave(2, 2);
+
+  EXPECT_EQ(record().state, JobState::kSuspending);
+  ASSERT_TRUE(record().suspension.has_value());
+  EXPECT_THAT(record().suspension->reason, HasSubstr("its members had applied unequal rounds"));
+}
+
+TEST_F(JobOfMeshesTest, AReplicaAloneThatMissesAMemberSaysSoAlone) {
+  Run(MeshJob(4, 4));
+  Lose(1, 1);
+
+  Kill(4);
+
+  EXPECT_EQ(record().state, JobState::kSuspending);
+  ASSERT_TRUE(record().suspension.has_value());
+  EXPECT_THAT(record().suspension->reason, HasSubstr("signal 9"));
+  EXPECT_THAT(record().suspension->reason, Not(HasSubstr("unequal rounds")));
+}
+
+TEST_F(JobOfMeshesTest, AReplicaAloneOfOneRoundMeetsAgain) {
+  Run(MeshJob(4, 4));
+  for (std::uint64_t worker = 1; worker <= 4; ++worker) Lose(worker, 1);
+
+  EXPECT_EQ(record().state, JobState::kRunning);
+}
+
 TEST(MeshScheduleTest, AJobStartsWithWholeReplicas) {
   Rig rig;
   rig.Step(Join("a", 2));
