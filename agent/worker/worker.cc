@@ -118,7 +118,8 @@ life::OrFailure<life::Loaded> Worker::Load() {
                 .nccl_version =
                     device_->cuda_index() ? cuda::nccl::VersionText(cuda::nccl::Version()) : "",
                 .encodings = {policies::kEncodingNames.begin(), policies::kEncodingNames.end()},
-                .program = trainee_.facts()},
+                .program = trainee_.facts(),
+                .meshes = true},
       .checkpoints_every = start_.job.checkpoints_every,
       .keeps_best = KeepsBest(),
       .rounds = member_->rounds};

@@ -80,6 +80,9 @@ void JobController::OnWorkerSaid(WorkerId worker, const FromWorker& message, Tur
 void JobController::On(std::uint32_t rank, const ReadyMessage& message, Turn turn) {
   auto* const starting = std::get_if<phase::Starting>(&phase_);
   if (starting == nullptr || group_.SuspectSince()) return;
+  if (OfMeshes() && !message.meshes) {
+    return Fail(WordsOfUnknownMesh(group_.members()[rank]), kMeshField, turn);
+  }
   if (!starting->formation.SetReady(rank, message)) return;
   if (const std::optional<Mismatch> odd = starting->formation.FindMismatch()) {
     return Fail(WordsOf(*odd, group_.members()), odd->field, turn);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "coordinator/job/wording.h"
 #include "policies/parallelism.h"
 
 namespace tactus::job {
@@ -79,6 +80,12 @@ std::string MeshWords(const JobSettings& settings, const std::vector<MemberRecor
   if (mixed == 0) return words + ", of equal devices";
   return words + ", " + std::to_string(mixed) +
          " of unequal devices, whose slowest says how fast it is, as there are too few equal ones";
+}
+
+std::string WordsOfUnknownMesh(const MemberRecord& member) {
+  return WorkerName(member) +
+         " knows no models that are split over devices, as its version is older; update Tactus on "
+         "that node, or take mesh: {kind: none}";
 }
 
 std::vector<std::uint32_t> OfWholeMeshes(const std::vector<std::uint32_t>& ranks,

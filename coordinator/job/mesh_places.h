@@ -21,6 +21,11 @@ std::vector<MemberRecord> PlacedInMeshes(const std::vector<MemberRecord>& member
 // device has all of the model, or they make no whole replicas.
 std::string MeshWords(const JobSettings& settings, const std::vector<MemberRecord>& members);
 
+inline constexpr char kMeshField[] = "model.options.mesh";
+
+// Why a job of meshes cannot have this member, whose worker does not say that it knows them.
+std::string WordsOfUnknownMesh(const MemberRecord& member);
+
 // Of a group that fell apart, ranks in rising order, those who can go on: of meshes all of whose
 // members are there.
 std::vector<std::uint32_t> OfWholeMeshes(const std::vector<std::uint32_t>& ranks,

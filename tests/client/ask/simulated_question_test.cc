@@ -108,6 +108,16 @@ TEST_F(AskHistoryTest, AWrongChangeIsTheUsersMistake) {
   EXPECT_THAT(asked.errors, ElementsAre(HasSubstr("--remove: found \"rank-2\"")));
 }
 
+TEST_F(AskHistoryTest, AModelOverAMeshIsRefusedInALineThatSaysWhoKnows) {
+  command_.overrides = {{"model.options.mesh", "{kind: 1d, devices: 2}"}};
+
+  const AskedQuestion asked = Ask();
+
+  EXPECT_FALSE(asked.question);
+  EXPECT_THAT(asked.errors, ElementsAre(AllOf(StartsWith("job demo-1: model.options.mesh: "),
+                                              HasSubstr("tactus layouts has what they cost"))));
+}
+
 TEST_F(AskHistoryTest, AJobWithTooFewRoundsIsSaid) {
   coordinator_.rounds = RecordedRounds(3);
 

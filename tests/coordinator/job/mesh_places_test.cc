@@ -205,6 +205,35 @@ TEST_F(JobOfMeshesTest, AReplicaAloneOfOneRoundMeetsAgain) {
   EXPECT_EQ(record().state, JobState::kRunning);
 }
 
+TEST(JobOfMeshesReadyTest, AWorkerThatKnowsNoMeshesEndsTheJobInALine) {
+  Rig rig;
+  rig.Step(Join("a", 2));
+  rig.Step(Join("b", 2));
+  rig.Step(JobSubmitted{MeshJob(2, 4)});
+  ReadyMessage ready = Ready();
+  rig.Step(Said(1, ready));
+  EXPECT_EQ(rig.record().state, JobState::kStarting);
+  ready.meshes = false;
+
+  const Actions actions = rig.Step(Said(3, ready));
+
+  EXPECT_EQ(rig.record().state, JobState::kFailed);
+  EXPECT_EQ(rig.record().error_field, "model.options.mesh");
+  EXPECT_THAT(rig.record().state_reason, HasSubstr("worker 3 on node b knows no models that are"));
+  EXPECT_THAT(Sent<GroupMessage>(actions), IsEmpty());
+}
+
+TEST(JobOfMeshesReadyTest, AJobOfWholeModelsDoesNotAskForIt) {
+  Rig rig;
+  rig.Step(Join("a", 2));
+  rig.Step(JobSubmitted{Job(1, {.workers_min = 2, .workers_max = 2})});
+  ReadyMessage ready = Ready();
+  ready.meshes = false;
+  rig.Step(Said(1, ready));
+
+  EXPECT_THAT(Sent<GroupMessage>(rig.Step(Said(2, ready))), Not(IsEmpty()));
+}
+
 TEST(MeshScheduleTest, AJobStartsWithWholeReplicas) {
   Rig rig;
   rig.Step(Join("a", 2));

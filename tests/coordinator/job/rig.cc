@@ -49,7 +49,8 @@ WorkerSaid Said(std::uint64_t worker, FromWorker message) {
 }
 
 ReadyMessage Ready() {
-  return {.parameters = 10, .train_samples = kTrainSamples, .validation_samples = 100};
+  return {
+      .parameters = 10, .train_samples = kTrainSamples, .validation_samples = 100, .meshes = true};
 }
 
 ReportMessage ReportOf(std::uint32_t rank, const RoundOf& round, std::uint64_t generation) {
