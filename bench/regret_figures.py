@@ -89,6 +89,12 @@ class Figures:
     every_step: Regret      # of auto, at every_step's own target
 
 
+def tenths(curve, first, least):
+    """Seconds at which the curve has come each tenth of the way from the loss `first` down to `least`, both above 0, or None. The
+    way is the logarithm's: a loss that falls like a power of time has hardly begun where half of the difference is gone."""
+    return [reached(curve, first * (least / first) ** (tenth / 10)) for tenth in range(1, 11)]
+
+
 def target_of(curves, budget):
     """The lowest loss that one of the curves has in time, and a little more, so that chance in it counts for little."""
     best = min(curves, key=lambda curve: lowest(curve, TARGET_AT * budget))

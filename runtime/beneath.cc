@@ -2,15 +2,67 @@
 
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
+#include <filesystem>
+#include <utility>
 
 #include "runtime/process.h"
 
 namespace tactus::runtime {
+namespace {
+
+// One name of a way, which no link is followed for. -1, and errno: ELOOP, it is one.
+int OpenName(int folder, const std::string& name, int flags) {
+  int opened = -1;
+  do {
+    opened = ::openat(folder, name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC);
+  } while (opened < 0 && errno == EINTR);
+  // A link may be opened as such, and one that is asked for as a folder is said to be none.
+  const int error = opened < 0 ? errno : 0;
+  struct stat found = {};
+  const bool link = opened < 0 ? error == ENOTDIR && ::fstatat(folder, name.c_str(), &found,
+                                                               AT_SYMLINK_NOFOLLOW) == 0
+                               : (flags & O_PATH) != 0 && ::fstat(opened, &found) == 0;
+  if (link && S_ISLNK(found.st_mode)) {
+    if (opened >= 0) ::close(opened);
+    errno = ELOOP;
+    return -1;
+  }
+  if (opened < 0) errno = error;
+  return opened;
+}
+
+// As openat2(2) with the ways that OpenBeneath allows, name by name: where a service manager's
+// filter or an older container runtime's has no such call, as filters do not see its flags.
+Descriptor Walk(int folder, const std::filesystem::path& path, int flags) {
+  if (path.is_absolute()) {
+    errno = EXDEV;
+    return {};
+  }
+  Descriptor above;
+  int at = folder;
+  for (auto part = path.begin(); part != path.end(); ++part) {
+    if (*part == "..") {
+      errno = EXDEV;
+      return {};
+    }
+    const bool last = std::next(part) == path.end();
+    Descriptor next(
+        OpenName(at, part->empty() ? "." : part->string(), last ? flags : O_PATH | O_DIRECTORY));
+    if (last || !next.open()) return next;
+    above = std::move(next);
+    at = above.get();
+  }
+  errno = ENOENT;
+  return {};
+}
+
+}  // namespace
 
 int OpenAt2(int folder, const std::string& path, int flags, unsigned resolve) {
   open_how how = {};
@@ -26,6 +78,7 @@ int OpenAt2(int folder, const std::string& path, int flags, unsigned resolve) {
 absl::StatusOr<Descriptor> OpenBeneath(int folder, const std::string& path, int flags) {
   Descriptor opened(
       OpenAt2(folder, path, flags, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS));
+  if (!opened.open() && errno == ENOSYS) opened = Walk(folder, path, flags);
   if (opened.open()) return opened;
   if (errno == ELOOP) return absl::PermissionDeniedError(path + ": a link is on its way");
   if (errno == EXDEV) return absl::PermissionDeniedError(path + ": leads out of its folder");

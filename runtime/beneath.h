@@ -14,7 +14,8 @@ namespace tactus::runtime {
 int OpenAt2(int folder, const std::string& path, int flags, unsigned resolve);
 
 // Opens `path`, relative, below the folder that is open as `folder`; neither it nor a folder on its
-// way may be a link. `flags` as of open(2); O_CLOEXEC is added. Errors: PermissionDenied, a link is
+// way may be a link, nor "..", where this process has no openat2. `flags` as of open(2), but for
+// those that make files; O_CLOEXEC is added. Errors: PermissionDenied, a link is
 // on the way or it leads out; NotFound; as FileError.
 absl::StatusOr<Descriptor> OpenBeneath(int folder, const std::string& path, int flags);
 

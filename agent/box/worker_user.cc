@@ -59,18 +59,18 @@ absl::StatusOr<WorkerUser> FindWorkerUser(const std::string& text) {
   return user;
 }
 
-absl::Status CheckReachable(const std::string& folder, const WorkerUser& user) {
-  std::filesystem::path place;
-  for (const std::filesystem::path& part : std::filesystem::path(folder)) {
-    place /= part;
+absl::Status CheckReachable(const std::string& place, const WorkerUser& user) {
+  std::filesystem::path way;
+  for (const std::filesystem::path& part : std::filesystem::path(place)) {
+    way /= part;
     struct stat found = {};
-    if (::stat(place.c_str(), &found) != 0) {
-      return runtime::FileError(errno, place.string(), "cannot be looked at");
+    if (::stat(way.c_str(), &found) != 0) {
+      return runtime::FileError(errno, way.string(), "cannot be looked at");
     }
     if (MayPass(found, user)) continue;
-    return absl::FailedPreconditionError(
-        folder + ": " + place.string() + " is closed to the workers' user " +
-        std::to_string(user.uid) + ", which has to get to its jobs' folders");
+    return absl::FailedPreconditionError(place + ": " + way.string() +
+                                         " is closed to the workers' user " +
+                                         std::to_string(user.uid) + ", which has to get there");
   }
   return absl::OkStatus();
 }

@@ -23,8 +23,9 @@ struct WorkerUser {
 // root; FailedPrecondition, this process cannot become another user, as it is not root.
 absl::StatusOr<WorkerUser> FindWorkerUser(const std::string& text);
 
-// Sees that the user gets to `folder`, absolute: that it and all folders on the way may be passed
-// by others, or by the user's group. Error: FailedPrecondition, the first that may not.
-absl::Status CheckReachable(const std::string& folder, const WorkerUser& user);
+// Sees that the user gets to `place`, absolute, a folder or a program: that it and all folders on
+// the way may be passed, or run, by others, or by the user's group. Error: FailedPrecondition, the
+// first that may not.
+absl::Status CheckReachable(const std::string& place, const WorkerUser& user);
 
 }  // namespace tactus::box

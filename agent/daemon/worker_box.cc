@@ -61,9 +61,12 @@ absl::StatusOr<std::unique_ptr<WorkerBox>> WorkerBox::Open(Options options) {
                                       options.state_folder + "/blobs", options.socket_folder}) {
       if (absl::Status status = OpenToPass(folder); !status.ok()) return status;
     }
-    absl::Status status = box::CheckReachable(options.state_folder, *options.box.user);
-    if (!status.ok()) {
-      return absl::Status(status.code(), "state-dir: " + std::string(status.message()));
+    const std::string worker = std::filesystem::absolute(options.worker_binary).string();
+    for (const auto& [flag, place] :
+         {std::pair("state-dir", options.state_folder), std::pair("worker-binary", worker)}) {
+      const absl::Status status = box::CheckReachable(place, *options.box.user);
+      if (status.ok()) continue;
+      return absl::Status(status.code(), std::string(flag) + ": " + std::string(status.message()));
     }
   }
   absl::StatusOr<std::unique_ptr<box::Box>> box = box::Box::Open(options.box);

@@ -33,7 +33,7 @@ class WorkerBox {
 
   // Opens the folders on the way to what is the workers' to them, where they have a user of their
   // own. Errors: as of Box::Open; FailedPrecondition, the workers' user does not get to the state
-  // folder, or a data root has it in it.
+  // folder or to the worker's program, or a data root has the former in it.
   static absl::StatusOr<std::unique_ptr<WorkerBox>> Open(Options options);
 
   // For the label of the node, protocol::kSandboxLabel.

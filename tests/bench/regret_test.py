@@ -97,6 +97,15 @@ class FiguresTest(unittest.TestCase):
         self.assertEqual(found.every_step, regret_figures.Regret(1.0, True))
         self.assertAlmostEqual(regret_figures.target_of([slow], 100), 2 - 0.009 + 0.0009)
 
+    def test_the_way_is_told_in_tenths_of_the_losss_logarithm(self):
+        curve = [(float(x), 10.0 ** -(x / 4)) for x in range(9)]  # a power of ten in 4 s
+
+        seconds = regret_figures.tenths(curve, 1, 0.1)
+
+        for tenth, found in enumerate(seconds, 1):
+            self.assertAlmostEqual(found, 0.4 * tenth, delta=0.2)  # curves are straight between their points
+        self.assertEqual(regret_figures.tenths(curve, 1, 1e-4)[5:], [None] * 5)
+
     def test_where_nothing_is_learned_nobody_is_late(self):
         flat = straight(2, 2)
 

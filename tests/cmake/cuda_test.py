@@ -55,7 +55,7 @@ class Project:
 
     def configure(self):
         done = subprocess.run(
-            ["cmake", "-S", self.root, "-B", self.root / "build", f"-DTACTUS={ROOT}"],
+            ["cmake", "-G", "Ninja", "-S", self.root, "-B", self.root / "build", f"-DTACTUS={ROOT}"],
             capture_output=True, text=True, timeout=120)
         return done.returncode, done.stdout + " ".join(done.stderr.split())
 

@@ -86,8 +86,13 @@ TEST_F(StandbyTest, AHostHasSoManyConnectionsAndThoseThatEndMakeRoom) {
 
   EXPECT_EQ(List(*jobs, true).message(), "coordinator: stands by; nobody leads yet");
   silent.clear();
-  const Descriptor again = ConnectSilently((*standby)->address());
-  EXPECT_FALSE(Closes(again, 200));
+  // Who ended is found to have a moment after its peer knows.
+  bool stays = false;
+  for (int tries = 0; tries < 100 && !stays; ++tries) {
+    const Descriptor again = ConnectSilently((*standby)->address());
+    stays = !Closes(again, 200);
+  }
+  EXPECT_TRUE(stays);
 }
 
 TEST_F(StandbyTest, CallsOfWhoKnowsSeveralGoToTheOneThatServes) {

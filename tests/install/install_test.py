@@ -151,7 +151,7 @@ class InstallTest(unittest.TestCase):
         outside.mkdir()
         (outside / "CMakeLists.txt").write_text(OUTSIDE)
         (outside / "main.cc").write_text(PROGRAM)
-        done = run("cmake", "-S", outside, "-B", outside / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        done = run("cmake", "-G", "Ninja", "-S", outside, "-B", outside / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         done = run("cmake", "--build", outside / "build")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

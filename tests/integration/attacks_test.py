@@ -236,6 +236,8 @@ class InsidersTest(AttackTest):
         self.assertIn("has not signed", self.tactus("verify", result, "--ca", self.folder.path / "other/ca.pem", code=1))
         # Nor does this one's certificate from when on somebody else had its key.
         asked = ("verify", result, "--ca", self.folder.path / "ca/ca.pem", "--revoked", self.cluster.tls["coordinator"] / "revoked")
+        signed = int(time.time())  # what is of one second with it has no certain order, and is refused
+        wait_until(lambda: int(time.time()) > signed, 5, "another second")
         self.tactus("admin", "revoke", "--coordinator", "--in", self.cluster.tls["coordinator"])
         self.assertIn("and by the record's own word signed before", self.tactus(*asked))
         self.tactus("admin", "revoke", "--coordinator", "--since", "2020-01-01T00:00:00Z", "--in", self.cluster.tls["coordinator"])

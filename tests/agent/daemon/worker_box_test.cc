@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -39,6 +40,30 @@ TEST(WorkerBoxTest, APrivatePlaceIsHiddenWhereItIsWhateverItWasCalled) {
   ASSERT_TRUE(box.ok()) << box.status();
   EXPECT_THAT((*box)->PlaceOf("job").private_places,
               testing::IsSupersetOf({real + "/keys", real + "/linked", real + "/state"}));
+}
+
+TEST(WorkerBoxTest, AProgramThatTheWorkersUserMayNotRunIsToldBeforeThereAreWorkers) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root has workers of another user";
+  const TemporaryFolder folder;
+  std::filesystem::permissions(folder.path(), std::filesystem::perms(0711));
+  for (const char* name : {"state/jobs", "state/blobs", "state/run", "closed"}) {
+    std::filesystem::create_directories(folder.File(name));
+  }
+  std::filesystem::copy("/bin/true", folder.File("closed/worker"));
+  std::filesystem::permissions(folder.File("closed"), std::filesystem::perms(0700));
+  WorkerBox::Options options{.state_folder = folder.File("state"),
+                             .socket_folder = folder.File("state/run"),
+                             .worker_binary = folder.File("closed/worker")};
+  options.box.user = box::WorkerUser{.uid = 31337, .gid = 31337};
+
+  const absl::Status status = WorkerBox::Open(options).status();
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()),
+              testing::AllOf(testing::HasSubstr("worker-binary: "),
+                             testing::HasSubstr(folder.File("closed") + " is closed to")));
+  std::filesystem::permissions(folder.File("closed"), std::filesystem::perms(0711));
+  EXPECT_TRUE(WorkerBox::Open(options).ok()) << WorkerBox::Open(options).status();
 }
 
 // Keys may come after the agent: somebody logs in, a secret is mounted.
