@@ -258,7 +258,8 @@ void Fusion::Finish(const Party& party) {
 }
 
 // Where memory is short for all at once, in halves from then on; where it is for one, that is said
-// to it, and its own batch becomes smaller.
+// to it, and its own batch becomes smaller. A pass that fails for another reason is made again by
+// each by itself: whose inputs or numbers were at fault hears of it, and the others go on.
 void Fusion::Compute(const Party& party) {
   std::size_t& most =
       most_.try_emplace(party.front()->shape, std::numeric_limits<std::size_t>::max())
@@ -270,7 +271,11 @@ void Fusion::Compute(const Party& party) {
       most = (end - begin) / 2;
       continue;
     }
-    for (std::size_t i = begin; i < end; ++i) party[i]->request->status = status;
+    for (std::size_t i = begin; i < end; ++i) {
+      Request& request = *party[i]->request;
+      if (absl::IsResourceExhausted(status)) request.status = status;
+      request.alone = !status.ok() && !absl::IsResourceExhausted(status);
+    }
     begin = end;
   }
 }

@@ -53,6 +53,9 @@ class Bytes {
                 .targets = std::as_bytes(std::span(targets_))};
   }
 
+  // A target that the model has no output for.
+  void Spoil() { targets_.front() = 1000; }
+
   model::Examples examples;
 
  private:
@@ -69,6 +72,7 @@ struct Job {
   std::uint64_t order_seed = 1;
   double clip_norm = 0;
   std::uint32_t batch = 8;
+  std::uint64_t spoilt_from = std::numeric_limits<std::uint64_t>::max();  // round
   // Called behind each round, by the job's thread.
   std::function<void(engine::RoundEngine& engine, std::span<float> parameters)> behind{};
 };
@@ -77,6 +81,7 @@ struct Curve {
   std::vector<double> losses{};
   Outcome outcome = Outcome::kTraining;
   std::string reason{};
+  absl::Status failed{};
 };
 
 // As a worker runs it, on this thread. Null: with the model alone.
@@ -108,7 +113,8 @@ Curve TrainJob(const Job& job, Fusion* fusion) {
   Curve curve;
   engine.Begin(worker::Now());
   while (const auto batch = engine.NextBatch()) {
-    const Bytes bytes(batch->indices);
+    Bytes bytes(batch->indices);
+    if (engine.rounds() >= job.spoilt_from) bytes.Spoil();
     const absl::Status passed =
         model->ForwardBackward(bytes.examples, [&](const model::SegmentGradient& gradient) {
           const cuda::Segment& segment = model->segments()[gradient.segment];
@@ -116,7 +122,11 @@ Curve TrainJob(const Job& job, Fusion* fusion) {
             gradients.span()[segment.offset + i] += gradient.values[i];
           }
         });
-    EXPECT_TRUE(passed.ok()) << passed;
+    if (!passed.ok()) {
+      EXPECT_GE(engine.rounds(), job.spoilt_from) << passed;
+      curve.failed = passed;
+      return curve;
+    }
     engine.Step({.started = worker::Now(), .finished = worker::Now()});
     while (const auto report = engine.TakeReport()) {
       curve.losses.push_back(report->loss_mean_global);
@@ -188,6 +198,22 @@ TEST(FusionTest, OneThatDivergesLeavesAndTheOthersGoOn) {
   EXPECT_THAT(curves[1].reason, HasSubstr("not finite"));
   ExpectSame(curves[0], first);
   ExpectSame(curves[2], last);
+}
+
+// What fails for the inputs of one is made again by each by itself.
+TEST(FusionTest, APassFailsOnlyForTheOneWhoseInputsAreWrong) {
+  std::vector<Job> jobs(3, {.optimizer = engine::SgdOptions{.learning_rate = 0.1}});
+  for (std::size_t i = 0; i < 3; ++i) jobs[i].model_seed = i + 1;
+  jobs[1].spoilt_from = 5;
+  Fusion fusion;
+
+  const std::vector<Curve> curves = RunTogether(fusion, jobs);
+
+  EXPECT_THAT(curves[1].failed.message(), HasSubstr("1000"));
+  EXPECT_EQ(curves[1].losses.size(), 5u);
+  ExpectSame(curves[0], TrainJob(jobs[0], nullptr));
+  ExpectSame(curves[2], TrainJob(jobs[2], nullptr));
+  EXPECT_GT(fusion.counts().fused, 10u) << "the two that are left go together again";
 }
 
 TEST(FusionTest, OneThatIsCancelledLeavesAfterItsRound) {
