@@ -26,27 +26,15 @@ double QuantileOf(const auto& values, double share) {
 }
 double MedianOf(const auto& values) { return QuantileOf(values, 0.5); }
 
+std::uint32_t MembersOf(const Plan& plan) {
+  return static_cast<std::uint32_t>(plan.batch_sizes.size());
+}
+
 std::vector<std::uint32_t> CircleOf(const Plan& plan) {
   if (!plan.circle.empty()) return plan.circle;
   std::vector<std::uint32_t> circle(plan.batch_sizes.size());
   std::iota(circle.begin(), circle.end(), 0u);
   return circle;
-}
-
-// Who exchange anything in any step.
-std::set<std::pair<std::uint32_t, std::uint32_t>> NeighboursOf(
-    Topology graph, const std::vector<std::uint32_t>& circle) {
-  std::set<std::pair<std::uint32_t, std::uint32_t>> pairs;
-  const auto members = static_cast<std::uint32_t>(circle.size());
-  for (std::uint32_t phase = 0; phase < PhasesOf(graph, members); ++phase) {
-    const MixingGraph placed = Placed(GraphOf(graph, members, phase), circle);
-    for (std::uint32_t rank = 0; rank < members; ++rank) {
-      for (const Neighbour& other : placed[rank]) {
-        if (other.rank != rank) pairs.insert(std::minmax(rank, other.rank));
-      }
-    }
-  }
-  return pairs;
 }
 
 }  // namespace
@@ -64,7 +52,7 @@ std::string NeighbourSynchronization::WhyNot(Topology graph, std::uint32_t membe
 }
 
 std::string NeighbourSynchronization::Start(Plan& first, const Observations&) {
-  const auto members = static_cast<std::uint32_t>(first.batch_sizes.size());
+  const std::uint32_t members = MembersOf(first);
   ForgetRounds();
   apart_.clear();
   settled_.clear();
@@ -124,43 +112,38 @@ std::optional<NeighbourSynchronization::Link> NeighbourSynchronization::SlowestL
     seconds.push_back(MedianOf(exchange));
   }
   Link slowest{.usual = QuantileOf(seconds, kUsual)};
-  for (const Pair& pair : NeighboursOf(*plan.graph, CircleOf(plan))) {
-    const double both = std::min(seconds[pair.first], seconds[pair.second]);
-    if (both <= slowest.seconds || settled_.contains(pair)) continue;
-    slowest.pair = pair;
-    slowest.seconds = both;
+  const auto members = static_cast<std::uint32_t>(seconds.size());
+  const NearPlaces near(*plan.graph, members);
+  const std::vector<std::uint32_t> places = PlacesOf(CircleOf(plan));
+  for (MemberPair pair; pair.low < members; ++pair.low) {
+    for (pair.high = pair.low + 1; pair.high < members; ++pair.high) {
+      const double both = std::min(seconds[pair.low], seconds[pair.high]);
+      if (both <= slowest.seconds || !near(places[pair.low], places[pair.high])) continue;
+      if (std::ranges::find(settled_, pair) != settled_.end()) continue;
+      slowest.pair = pair;
+      slowest.seconds = both;
+    }
   }
   const bool slow = slowest.seconds > kSlow * slowest.usual &&
                     slowest.seconds > kShareOfRound * MedianOf(rounds_);
   return slow ? std::optional(slowest) : std::nullopt;
 }
 
-bool NeighbourSynchronization::MayMove(const Pair& pair) const {
+bool NeighbourSynchronization::MayMove(const MemberPair& pair) const {
   const auto moves_of = [&](std::uint32_t rank) {
     return std::ranges::count_if(
-        apart_, [&](const Pair& one) { return one.first == rank || one.second == rank; });
+        apart_, [&](const MemberPair& one) { return one.low == rank || one.high == rank; });
   };
-  return static_cast<std::size_t>(std::max(moves_of(pair.first), moves_of(pair.second))) < kMoves;
+  return static_cast<std::size_t>(std::max(moves_of(pair.low), moves_of(pair.high))) < kMoves;
 }
 
-// By one change of places, the nearest first. Nothing: there is none.
-std::optional<std::vector<std::uint32_t>> NeighbourSynchronization::CircleWithout(
-    const Plan& plan, const Pair& pair) const {
-  std::set<Pair> apart = apart_;
-  apart.insert(pair);
-  const std::vector<std::uint32_t> circle = CircleOf(plan);
-  for (std::size_t distance = 1; distance < circle.size(); ++distance) {
-    for (const std::uint32_t moved : {pair.second, pair.first}) {
-      std::vector<std::uint32_t> other = circle;
-      const auto place = static_cast<std::size_t>(std::ranges::find(other, moved) - other.begin());
-      std::swap(other[place], other[(place + distance) % other.size()]);
-      const std::set<Pair> neighbours = NeighboursOf(*plan.graph, other);
-      if (std::ranges::none_of(apart, [&](const Pair& one) { return neighbours.contains(one); })) {
-        return other;
-      }
-    }
-  }
-  return std::nullopt;
+// As Observe leaves them: numbers that can be put in order.
+bool NeighbourSynchronization::RoundsAreSound() const {
+  const auto sound = [](const std::deque<double>& values) {
+    return values.size() <= kRounds &&
+           std::ranges::all_of(values, [](double value) { return value >= 0; });
+  };
+  return sound(rounds_) && std::ranges::all_of(exchanges_, sound);
 }
 
 std::optional<Proposal> NeighbourSynchronization::Decide(const Situation& situation) {
@@ -168,25 +151,27 @@ std::optional<Proposal> NeighbourSynchronization::Decide(const Situation& situat
   if (!in_force.graph) return std::nullopt;
   const std::optional<Link> link = SlowestLink(in_force);
   if (!link) return std::nullopt;
-  const auto circle = MayMove(link->pair) ? CircleWithout(in_force, link->pair) : std::nullopt;
+  const auto circle = MayMove(link->pair)
+                          ? CircleApart(CircleOf(in_force), apart_, link->pair,
+                                        NearPlaces(*in_force.graph, MembersOf(in_force)))
+                          : std::nullopt;
   if (!circle) {
-    settled_.insert(link->pair);
+    settled_.push_back(link->pair);
     return std::nullopt;
   }
-  apart_.insert(link->pair);
+  apart_.push_back(link->pair);
   ForgetRounds();
   Proposal proposal{.plan = in_force};
   proposal.plan.circle = *circle;
-  proposal.decision = {.inputs = {{"exchange of workers " + std::to_string(link->pair.first) +
-                                       " and " + std::to_string(link->pair.second),
-                                   link->seconds, "s"},
-                                  {"exchange that is usual", link->usual, "s"}},
-                       .alternatives = {{ValueOf(in_force, Axis::kSynchronization), 0}},
-                       .reason = "workers " + std::to_string(link->pair.first) + " and " +
-                                 std::to_string(link->pair.second) +
-                                 " are no neighbours any more: they exchange in " +
-                                 Figure(link->seconds) + " s what others do in " +
-                                 Figure(link->usual) + " s"};
+  proposal.decision = {
+      .inputs = {{"exchange of workers " + std::to_string(link->pair.low) + " and " +
+                      std::to_string(link->pair.high),
+                  link->seconds, "s"},
+                 {"exchange that is usual", link->usual, "s"}},
+      .alternatives = {{ValueOf(in_force, Axis::kSynchronization), 0}},
+      .reason = "workers " + std::to_string(link->pair.low) + " and " +
+                std::to_string(link->pair.high) + " are no neighbours any more: they exchange in " +
+                Figure(link->seconds) + " s what others do in " + Figure(link->usual) + " s"};
   return proposal;
 }
 

@@ -4,14 +4,13 @@
 
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <optional>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "base/fields.h"
 #include "policies/axis_policy.h"
+#include "policies/circle.h"
 #include "policies/mixing.h"
 #include "policies/planner_options.h"
 
@@ -25,10 +24,11 @@ namespace tactus::policies {
 // Who are neighbours follows from measured links. In an exchange that all have come to, the ends of
 // a slow link are longer at it than the others. Where a pair's is kSlow times as long as is usual,
 // and worth mentioning beside the round, the two are put where they are no neighbours. A member
-// that is slow with every neighbour is slow by itself, and stays where it is.
+// that is slow with every neighbour is slow by itself, and stays where it is. What was found out of
+// pairs is remembered: a planner that takes over moves nobody who was moved in vain.
 //
 // Source: [decentlam] for mixing; design: links.
-class NeighbourSynchronization final : public AxisPolicy {
+class NeighbourSynchronization final : public RememberingPolicy<NeighbourSynchronization> {
  public:
   static constexpr std::uint32_t kExponentialFrom = 8;
   static constexpr std::size_t kRounds = 12;  // of which an exchange is the median
@@ -47,18 +47,25 @@ class NeighbourSynchronization final : public AxisPolicy {
   void Observe(const Report& report) override;
   std::optional<Proposal> Decide(const Situation& situation) override;
 
- private:
-  using Pair = std::pair<std::uint32_t, std::uint32_t>;  // the lower rank first
+  friend void Fields(auto& archive, Of<NeighbourSynchronization> auto& policy) {
+    archive("version", policy.version_);
+    archive("exchanges", policy.exchanges_);
+    archive("rounds", policy.rounds_);
+    archive("apart", policy.apart_);
+    archive("settled", policy.settled_);
+  }
+  friend bool Sound(const NeighbourSynchronization& policy) { return policy.RoundsAreSound(); }
 
+ private:
   struct Link {
-    Pair pair{};
+    MemberPair pair{};
     double seconds = 0;
     double usual = 0;
   };
   std::string WhyNot(Topology graph, std::uint32_t members) const;
   std::optional<Link> SlowestLink(const Plan& plan) const;
-  std::optional<std::vector<std::uint32_t>> CircleWithout(const Plan& plan, const Pair& pair) const;
-  bool MayMove(const Pair& pair) const;
+  bool MayMove(const MemberPair& pair) const;
+  bool RoundsAreSound() const;
   void ForgetRounds();
 
   const SynchronizationOptions options_;
@@ -66,8 +73,8 @@ class NeighbourSynchronization final : public AxisPolicy {
   std::uint64_t version_ = 0;                  // of the plan that these rounds ran under
   std::vector<std::deque<double>> exchanges_;  // [s] by rank, the latest rounds
   std::deque<double> rounds_;                  // [s] likewise, of any member
-  std::set<Pair> apart_;                       // are not to be neighbours
-  std::set<Pair> settled_;                     // are, slow as they may be
+  std::vector<MemberPair> apart_;              // are not to be neighbours
+  std::vector<MemberPair> settled_;            // are, slow as they may be
 };
 
 }  // namespace tactus::policies

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -64,9 +65,18 @@ TEST(NeighbourSynchronizationTest, AGraphThatIsNotStableGivesWayWithTheFigure) {
 // which some are slow.
 class Group {
  public:
-  Group(const PlannerOptions& options, std::uint32_t members) : planner_(options) {
-    plan_ = planner_.Start({.members = members}).plan;
+  Group(const PlannerOptions& options, std::uint32_t members) : options_(options) {
+    plan_ = planner_.emplace(options_).Start({.members = members}).plan;
     plan_.version = 1;
+  }
+
+  // Another coordinator goes on with what this one remembered.
+  void RestartPlanner() {
+    const std::string memory = planner_->Memory();
+    const auto members = static_cast<std::uint32_t>(plan_.batch_sizes.size());
+    ASSERT_EQ(planner_.emplace(options_).Recall(memory, members), "");
+    planner_->Resume(plan_, {});
+    EXPECT_EQ(planner_->Memory(), memory);
   }
 
   void Slow(std::uint32_t one, std::uint32_t other) { slow_.insert(std::minmax(one, other)); }
@@ -76,22 +86,22 @@ class Group {
     std::vector<std::string> reasons;
     for (int i = 0; i < rounds; ++i, ++round_) {
       for (std::uint32_t rank = 0; rank < plan_.batch_sizes.size(); ++rank) {
-        planner_.Observe({.round = round_,
-                          .plan_version = plan_.version,
-                          .rank = rank,
-                          .samples = 32,
-                          .loss_sum = 32,
-                          .steps = 1,
-                          .compute_seconds = 0.1,
-                          .blocked_seconds = Longest(),
-                          .transfer_seconds = Longest(),
-                          .round_seconds = 0.1 + Longest(),
-                          .exchange_seconds = ExchangeOf(rank),
-                          .samples_global = 32 * plan_.batch_sizes.size(),
-                          .loss_mean_global = 1,
-                          .learning_rate = 0.1});
+        planner_->Observe({.round = round_,
+                           .plan_version = plan_.version,
+                           .rank = rank,
+                           .samples = 32,
+                           .loss_sum = 32,
+                           .steps = 1,
+                           .compute_seconds = 0.1,
+                           .blocked_seconds = Longest(),
+                           .transfer_seconds = Longest(),
+                           .round_seconds = 0.1 + Longest(),
+                           .exchange_seconds = ExchangeOf(rank),
+                           .samples_global = 32 * plan_.batch_sizes.size(),
+                           .loss_mean_global = 1,
+                           .learning_rate = 0.1});
       }
-      const std::optional<Revision> revision = planner_.Decide(plan_, std::nullopt);
+      const std::optional<Revision> revision = planner_->Decide(plan_, std::nullopt);
       if (!revision) continue;
       plan_ = revision->plan;
       reasons.push_back(plan_.reason);
@@ -119,7 +129,8 @@ class Group {
   const Plan& plan() const { return plan_; }
 
  private:
-  Planner planner_;
+  const PlannerOptions options_;
+  std::optional<Planner> planner_;
   Plan plan_;
   std::set<std::pair<std::uint32_t, std::uint32_t>> slow_;
   std::uint64_t round_ = 0;
@@ -164,6 +175,46 @@ TEST(NeighbourSynchronizationTest, AMemberThatIsSlowWithAllStaysWhereItIs) {
   }
 
   EXPECT_LE(group.Run(500).size(), NeighbourSynchronization::kMoves);
+}
+
+// What it is told of pairs, and of the latest rounds, outlives the coordinator.
+TEST(NeighbourSynchronizationTest, APlannerThatIsRestartedMovesWhomOneThatLivesMoves) {
+  const auto with_slow_links = [] {
+    Group group(Job(), 7);
+    group.Slow(0, 1);
+    group.Slow(3, 4);
+    group.Slow(2, 5);
+    return group;
+  };
+  Group lives = with_slow_links();
+  const std::vector<std::string> reasons = lives.Run(300);
+  ASSERT_FALSE(reasons.empty());
+
+  for (const int every : {1, 5, 50}) {
+    Group restarted = with_slow_links();
+    std::vector<std::string> found;
+    for (int round = 0; round < 300; round += every) {
+      for (std::string& reason : restarted.Run(every)) found.push_back(std::move(reason));
+      restarted.RestartPlanner();
+    }
+    EXPECT_EQ(found, reasons) << every;
+    EXPECT_EQ(restarted.plan(), lives.plan()) << every;
+  }
+}
+
+TEST(NeighbourSynchronizationTest, WhoWasMovedInVainIsNotMovedAgainAfterARestart) {
+  Group group(Job(), 6);
+  for (std::uint32_t other = 0; other < 6; ++other) {
+    if (other != 3) group.Slow(3, other);
+  }
+  std::size_t moves = 0;
+
+  for (int i = 0; i < 10; ++i) {
+    moves += group.Run(50).size();
+    group.RestartPlanner();
+  }
+
+  EXPECT_LE(moves, NeighbourSynchronization::kMoves);
 }
 
 TEST(NeighbourSynchronizationTest, WhereAllAreNeighboursNobodyMoves) {
