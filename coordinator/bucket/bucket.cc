@@ -119,6 +119,18 @@ absl::Status Bucket::Put(const std::string& key, std::string_view bytes) {
   return Ask({.method = "PUT", .key = prefix_ + key, .body = bytes}).status();
 }
 
+absl::Status Bucket::PutNew(const std::string& key, std::string_view bytes) {
+  constexpr int kThere = 412;      // Precondition Failed
+  constexpr int kMeanwhile = 409;  // somebody else's is being written
+  constexpr int kUnknown = 501;    // Not Implemented
+  const Request request{.method = "PUT", .key = prefix_ + key, .body = bytes, .only_new = true};
+  const absl::StatusOr<Answer> answer = requester_.Send(request);
+  if (!answer.ok()) return answer.status();
+  if (answer->status == kThere || answer->status == kMeanwhile) return absl::OkStatus();
+  if (answer->status == kUnknown) return Put(key, bytes);
+  return Judge(*answer, requester_.AskedOf(request));
+}
+
 absl::Status Bucket::PutFile(const std::string& key, const File& file) {
   if (file.size_bytes > options().part_bytes) return PutParts(key, file);
   const Descriptor opened(::open(file.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));

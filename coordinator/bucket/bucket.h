@@ -42,6 +42,11 @@ class Bucket {
   // what has another.
   absl::Status Put(const std::string& key, std::string_view bytes);
 
+  // The same where there is no such object yet, else nothing: whoever asks reads it to know what it
+  // holds, as it may be this call's own, whose first answer was lost. Servers that do not know the
+  // condition take the newest one.
+  absl::Status PutNew(const std::string& key, std::string_view bytes);
+
   // The file, in parts where it is large, each in memory while it is sent; the object is there when
   // all of them are. Errors: DataLoss, the file has another size or hash than said, and nothing of
   // it is there; as the file system has them.

@@ -197,6 +197,7 @@ absl::StatusOr<Answer> Requester::Attempt(const Request& request, const std::str
   headers.Add("x-amz-content-sha256: " + body_sha256);
   if (!keys->token.empty()) headers.Add("x-amz-security-token: " + keys->token);
   headers.Add("Content-Type: application/octet-stream");
+  if (request.only_new) headers.Add("If-None-Match: *");
   // A server's refusal may be longer than a small range.
   Coming coming{.bytes_max = std::max(request.range ? request.range->count : kAnswerBytesMax,
                                       std::size_t{64} << 10),

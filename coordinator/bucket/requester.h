@@ -31,6 +31,7 @@ struct Request {
     std::size_t count = 0;  // > 0
   };
   std::optional<Range> range = {};  // of GET: the answer has just so many bytes
+  bool only_new = false;            // of PUT: 412 where there is such an object already
   int attempts = 0;                 // 0: the options'
 };
 

@@ -53,6 +53,9 @@ class BlobStore {
   struct State {
     std::uint64_t received_bytes = 0;
     bool complete = false;
+    // It is complete on this machine alone, and on its way to where it is kept: Keep() waits for
+    // that.
+    bool on_its_way = false;
   };
   // A blob that is complete counts as used from now on, for kUnusedAge. Errors: InvalidArgument,
   // no hash; as the file system has them.

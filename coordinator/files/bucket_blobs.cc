@@ -120,7 +120,9 @@ absl::StatusOr<BlobStore::State> BucketBlobs::Find(const std::string& sha256) {
   }
   absl::StatusOr<State> state = arriving_.Find(sha256);
   // Whoever brought it is told when it is in the bucket, and others may name it from then on.
-  if (state.ok() && state->complete) state->complete = carried_.contains(sha256);
+  if (state.ok() && state->complete) {
+    state->complete = state->on_its_way = carried_.contains(sha256);
+  }
   return state;
 }
 

@@ -193,6 +193,19 @@ std::vector<NamedBlob> BlobsOf(const v1::JobSpec& spec) {
   return blobs;
 }
 
+// Waits until all are where they are kept: a job that is acknowledged has its files wherever another
+// coordinator goes on with it. On the files' thread.
+void KeepAll(BlobStore& blobs, std::vector<std::string> hashes, BlobStore::Kept then) {
+  if (hashes.empty()) return then(absl::OkStatus());
+  const std::string last = std::move(hashes.back());
+  hashes.pop_back();
+  blobs.Keep(last, [&blobs, hashes = std::move(hashes),
+                    then = std::move(then)](const absl::Status& status) {
+    if (!status.ok()) return then(status);
+    KeepAll(blobs, hashes, then);
+  });
+}
+
 // Makes the job if its files are there, and the disk has room for what it will bring; looking for
 // them also keeps them for a while.
 void CreateWithFiles(const FileSurroundings& around, NewJob job,
@@ -200,16 +213,21 @@ void CreateWithFiles(const FileSurroundings& around, NewJob job,
   around.files.Post([around, job = std::move(job), blobs, answer = std::move(answer)]() mutable {
     const absl::Status room = around.floor.Admit("job", 0);
     if (!room.ok()) return answer(room);
+    std::vector<std::string> on_their_way;
     for (const auto& [field, sha256] : blobs) {
       const absl::StatusOr<BlobStore::State> state = around.blobs.Find(sha256);
       if (!state.ok()) return answer(state.status());
+      if (state->on_its_way) on_their_way.push_back(sha256);
       if (state->complete) continue;
       return answer(runtime::WithReason(
           absl::NotFoundError(field + ": sha256:" + sha256 +
                               " is not at the coordinator; upload it first"),
           {.reason = "BLOB_NOT_FOUND", .metadata = {{"sha256", sha256}, {"field", field}}}));
     }
-    around.core.CreateJob(std::move(job), std::move(answer));
+    KeepAll(around.blobs, std::move(on_their_way),
+            [around, job = std::move(job), answer = std::move(answer)](const absl::Status& kept) {
+              kept.ok() ? around.core.CreateJob(job, answer) : answer(kept);
+            });
   });
 }
 

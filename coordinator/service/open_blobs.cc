@@ -15,16 +15,23 @@
 namespace tactus::service {
 namespace {
 
-// Members of a group are told its secret by whoever leads: all have to have one key.
+// This folder's key, made where there is none, unless another coordinator's is there by now.
+absl::Status OfferMeshKey(bucket::Bucket& bucket, const std::string& folder) {
+  const absl::StatusOr<MeshSecrets> made = MeshSecrets::Open(folder);
+  if (!made.ok()) return made.status();
+  const absl::StatusOr<std::string> key = identity::ReadKeyFile(folder + "/" + kMeshKeyName);
+  if (!key.ok()) return key.status();
+  return bucket.PutNew(kMeshKeyName, *key);
+}
+
+// Members of a group are told its secret by whoever leads: all have to have one key, which is the
+// bucket's, also where two begin at once.
 absl::Status ShareMeshKey(bucket::Bucket& bucket, const std::string& folder) {
   const std::string path = folder + "/" + kMeshKeyName;
-  const absl::StatusOr<std::uint64_t> size = bucket.SizeOf(kMeshKeyName);
+  absl::StatusOr<std::uint64_t> size = bucket.SizeOf(kMeshKeyName);
   if (absl::IsNotFound(size.status())) {
-    const absl::StatusOr<MeshSecrets> made = MeshSecrets::Open(folder);
-    if (!made.ok()) return made.status();
-    const absl::StatusOr<std::string> key = identity::ReadKeyFile(path);
-    if (!key.ok()) return key.status();
-    return bucket.Put(kMeshKeyName, *key);
+    if (absl::Status offered = OfferMeshKey(bucket, folder); !offered.ok()) return offered;
+    size = bucket.SizeOf(kMeshKeyName);
   }
   if (!size.ok()) return size.status();
   if (*size != MeshSecrets::kKeyBytes) {

@@ -215,6 +215,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def put(self, key, query, body):
         tag = f'"{hashlib.md5(body).hexdigest()}"'
         if "partNumber" not in query:
+            if self.headers.get("If-None-Match") == "*" and key in self.bucket.objects:
+                raise Refused(412, "PreconditionFailed", "At least one of the pre-conditions you specified did not hold")
             self.bucket.objects[key] = (body, self.bucket.now())
         elif query["uploadId"] not in self.bucket.uploads:
             raise Refused(404, "NoSuchUpload", "The specified upload does not exist.")

@@ -92,6 +92,21 @@ TEST_F(BucketTest, WhatIsPutIsReadListedAndRemoved) {
   EXPECT_TRUE(absl::IsNotFound(bucket->Get("a/one", {.offset = 0, .count = 1}).status()));
 }
 
+TEST_F(BucketTest, WhoeverPutsANewObjectFirstHasPutIt) {
+  const auto bucket = Open(Options());
+  // Done, and its answer is lost: what is asked again finds its own.
+  Fail({{"method", "PUT"}, {"kind", "late"}}, 1);
+  EXPECT_TRUE(bucket->PutNew("key", "one").ok());
+  EXPECT_TRUE(bucket->PutNew("key", "two").ok());
+  EXPECT_EQ(*bucket->Get("key", {.offset = 0, .count = 3}), "one");
+  // A server that does not know the condition.
+  Fail({{"method", "PUT"}, {"kind", "status"}, {"status", 501}, {"code", "NotImplemented"}}, 1);
+  EXPECT_TRUE(bucket->PutNew("other", "old").ok());
+  EXPECT_EQ(*bucket->Get("other", {.offset = 0, .count = 3}), "old");
+  Fail({{"method", "PUT"}, {"kind", "status"}, {"status", 403}, {"code", "AccessDenied"}}, 1);
+  EXPECT_TRUE(absl::IsPermissionDenied(bucket->PutNew("third", "x")));
+}
+
 TEST_F(BucketTest, AListingHasAllPages) {
   const auto bucket = Open(Options());
   json objects = json::object();

@@ -255,12 +255,14 @@ TEST_F(BucketBlobsTest, WhatLaysInTheFolderGoesToTheBucket) {
         {"code", "SlowDown"}},
        7);
   Open();
-  EXPECT_TRUE(IsComplete("two"));  // jobs name it, wherever it lies
+  EXPECT_TRUE(IsComplete("two"));  // jobs name it, wherever it lies, and wait for it
+  EXPECT_TRUE(On([&] { return blobs_->Find(HashOf("two")); })->on_its_way);
   EXPECT_EQ(*Get(HashOf("two")), "two");
 
   Until([&] { return Objects().size() == 3 && FilesHere() == 0; });
 
   EXPECT_EQ(*Get(HashOf("two")), "two");
+  EXPECT_FALSE(On([&] { return blobs_->Find(HashOf("two")); })->on_its_way);
 }
 
 TEST_F(BucketBlobsTest, ADamagedObjectIsNotGivenAwayAsWhole) {
