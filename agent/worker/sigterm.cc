@@ -8,13 +8,13 @@
 namespace tactus::worker {
 namespace {
 
-std::atomic<bool> kept = false;
-static_assert(std::atomic<bool>::is_always_lock_free);
+std::atomic<std::uint32_t> kept = 0;
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
 // Async-signal-safe calls only. What is raised comes when the handler returns.
 void OnSigterm(int number, siginfo_t* sent, void*) {
   if (sent->si_pid != ::getppid()) {
-    kept = true;
+    ++kept;
     return;
   }
   ::signal(number, SIG_DFL);
@@ -31,6 +31,6 @@ void KeepSigterm() {
   ::sigaction(SIGTERM, &action, nullptr);
 }
 
-bool SigtermKept() { return kept; }
+std::uint32_t SigtermsKept() { return kept; }
 
 }  // namespace tactus::worker

@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <cstdint>
+
 namespace tactus::worker {
 
 // Until then SIGTERM ends the process. From now on it does so only when the parent sends it, who
@@ -10,7 +12,8 @@ namespace tactus::worker {
 // order.
 void KeepSigterm();
 
-// One was kept. Any thread.
-bool SigtermKept();
+// How many were kept. Of several workers in one process each asks what came since it began: one that
+// comes later is not asked to end by what others were told. Any thread.
+std::uint32_t SigtermsKept();
 
 }  // namespace tactus::worker

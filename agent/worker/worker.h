@@ -65,7 +65,7 @@ class Worker : private life::Mail, private life::World {
   }
   void AtEdge() override;
   void EndTraining() override;
-  bool AskedToEnd() override { return SigtermKept(); }
+  bool AskedToEnd() override { return SigtermsKept() != sigterms_before_; }
   engine::HashedParameters HashParameters() override;
   std::optional<life::Failure> AgreeOnBuffers(double own_samples) override;
   life::OrFailure<engine::Validation> Validate(const std::function<void()>& beside) override;
@@ -117,6 +117,7 @@ class Worker : private life::Mail, private life::World {
 
   Agent& agent_;
   Trainee& trainee_;
+  const std::uint32_t sigterms_before_ = SigtermsKept();  // told to others of this process
   StartMessage start_;
   std::unique_ptr<cuda::Device> device_;
   cuda::Buffer parameters_;

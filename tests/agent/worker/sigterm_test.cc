@@ -26,7 +26,7 @@ int WaitStatusOf(const std::function<void()>& child_does,
     KeepSigterm();
     if (::write(told[1], "k", 1) != 1) ::_exit(2);
     child_does();
-    ::_exit(SigtermKept() ? 0 : 1);
+    ::_exit(SigtermsKept() > 0 ? 0 : 1);
   }
   char byte = 0;
   EXPECT_EQ(::read(told[0], &byte, 1), 1);
@@ -56,6 +56,26 @@ TEST(SigtermTest, OfAnotherProcessItIsKept) {
           ::_exit(0);
         }
         WaitStatus(other);
+      },
+      [](pid_t) {});
+
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST(SigtermTest, EachIsCountedSoThatWhoBeginsLaterKnowsItsOwn) {
+  const int status = WaitStatusOf(
+      [] {
+        for (std::uint32_t kept = 0; kept < 3; ++kept) {
+          if (SigtermsKept() != kept) ::_exit(3);
+          const pid_t other = ::fork();
+          if (other == 0) {
+            ::kill(::getppid(), SIGTERM);
+            ::_exit(0);
+          }
+          WaitStatus(other);
+        }
+        ::_exit(SigtermsKept() == 3 ? 0 : 4);
       },
       [](pid_t) {});
 
