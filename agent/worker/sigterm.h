@@ -12,8 +12,8 @@ namespace tactus::worker {
 // order.
 void KeepSigterm();
 
-// How many were kept. Of several workers in one process each asks what came since it began: one that
-// comes later is not asked to end by what others were told. Any thread.
+// How many were kept. Of several workers in one process each asks what came since it began: one
+// that comes later is not asked to end by what others were told. Any thread.
 std::uint32_t SigtermsKept();
 
 }  // namespace tactus::worker

@@ -26,8 +26,8 @@ namespace tactus::service {
 // this machine as it would without a bucket, goes from there to the bucket when it is whole (Keep),
 // and leaves the folder then. What lies whole in the folder at Start, of a coordinator that had no
 // bucket or of one that died on the way, goes to the bucket by and by, and counts as complete
-// meanwhile, on its way. Which objects there are is known from a listing, at Open and at each Refresh, and from
-// what was done since: whoever leads is the only one who writes and removes.
+// meanwhile, on its way. Which objects there are is known from a listing, at Open and at each
+// Refresh, and from what was done since: whoever leads is the only one who writes and removes.
 //
 // A bucket does not know when an object was used: what is there counts as used when this process
 // first saw it. The files' thread never waits for the bucket; a few threads do.

@@ -193,8 +193,8 @@ std::vector<NamedBlob> BlobsOf(const v1::JobSpec& spec) {
   return blobs;
 }
 
-// Waits until all are where they are kept: a job that is acknowledged has its files wherever another
-// coordinator goes on with it. On the files' thread.
+// Waits until all are where they are kept: a job that is acknowledged has its files wherever
+// another coordinator goes on with it. On the files' thread.
 void KeepAll(BlobStore& blobs, std::vector<std::string> hashes, BlobStore::Kept then) {
   if (hashes.empty()) return then(absl::OkStatus());
   const std::string last = std::move(hashes.back());
