@@ -57,8 +57,8 @@ constexpr Exclusion kForWholeGradients = {
     .trait = Trait::kInParts,
     .reason =
         "it is of whole gradients, of which each device of a mesh has a part that other "
-        "replicas have at the same place alone; take dense, average and constant, linear or "
-        "sqrt, or mesh: none"};
+        "replicas have at the same place alone; take dense or float16, average and constant, "
+        "linear or sqrt, or mesh: none"};
 
 // Of what deviates from the sum by more than a rounding.
 constexpr Exclusion kForOwnNoise = {
@@ -309,12 +309,12 @@ const std::vector<Policy>& EncodingPolicies() {
        .sentence = "vectors travel in half the bytes, rounded to 11 bits",
        .make = FixEncoding<Encoding::kFloat16>,
        .traits = {Trait::kEncoded},
-       .excludes = {kForSums, kForWholeGradients}},
+       .excludes = {kForSums}},
       {.name = "bfloat16",
        .sentence = "vectors travel in half the bytes, rounded to 8 bits",
        .make = FixEncoding<Encoding::kBfloat16>,
        .traits = {Trait::kEncoded},
-       .excludes = {kForSums, kForWholeGradients}},
+       .excludes = {kForSums}},
       {.name = "dq",
        .sentence =
            "vectors travel in few bits a value, rounded at random so that they are right on "

@@ -105,6 +105,7 @@ class Group {
   collective::Progress At(int rank, const Part& part) const;
   collective::Completion Wait(int rank, const Part& part);
   void Release(int rank, const Part& part);
+  std::vector<collective::Carried> CarriedBy(int rank) const;
   collective::Awaiting AwaitingOf(int rank) const;
   std::vector<int> FailedFor(int rank) const;
   void Leave(int rank);
@@ -138,8 +139,9 @@ class Group {
   std::vector<Part*> parts_;
   std::vector<Instant> times_;
   std::vector<Operation> operations_;
-  std::vector<Messages> turns_;  // that all members sent, by turn of a conversation
-  std::string failure_;          // empty: none
+  std::vector<Messages> turns_;     // that all members sent, by turn of a conversation
+  std::vector<std::size_t> fixed_;  // of each of them, Conversation::FixedBytes
+  std::string failure_;             // empty: none
   Instant failed_at_ = Instant::max();
   Instant last_arrival_{};
   double bytes_sent_ = 0;

@@ -23,6 +23,10 @@ class Conversation {
   // >= 1, the same on all members.
   virtual std::size_t turns() const = 0;
 
+  // Of each message of a turn, what is there however long the vectors are that are talked about:
+  // for who weighs messages of short ones as if they were long. Asked when it has begun.
+  virtual std::size_t FixedBytes(std::size_t /*turn*/) const { return 0; }
+
   // Makes what is sent in the turn, of what came in those before.
   virtual void Begin(std::size_t turn) = 0;
   // What is sent to `peer`, and where what it sends goes, as long as that; either may be empty.

@@ -4,49 +4,11 @@
 #include <functional>
 #include <utility>
 
+#include "agent/collective/together.h"
 #include "base/check.h"
 
 namespace tactus::collective {
 namespace {
-
-// Several as one: done when all are.
-class Together final : public Collective {
- public:
-  Together(std::vector<std::unique_ptr<Collective>> parts,
-           std::function<void(const std::string&)> end)
-      : parts_(std::move(parts)), end_(std::move(end)) {}
-
-  // Those that are left would wait for members that have given up.
-  ~Together() override { Together::Wait(); }
-
-  Progress Poll() override {
-    Progress all = Progress::kDone;
-    for (const std::unique_ptr<Collective>& part : parts_) {
-      const Progress progress = part->Poll();
-      if (progress == Progress::kFailed) return progress;
-      if (progress == Progress::kRunning) all = progress;
-    }
-    return all;
-  }
-
-  Completion Wait() override {
-    Completion all;
-    for (const std::unique_ptr<Collective>& part : parts_) {
-      Completion completion = part->Wait();
-      all.finished = std::max(all.finished, completion.finished);
-      all.at = std::max(all.at, completion.at);
-      if (completion.progress == Progress::kDone || all.progress == Progress::kFailed) continue;
-      all.progress = Progress::kFailed;
-      all.reason = std::move(completion.reason);
-      end_(all.reason);
-    }
-    return all;
-  }
-
- private:
-  const std::vector<std::unique_ptr<Collective>> parts_;
-  const std::function<void(const std::string&)> end_;
-};
 
 // `buffer` before, within and behind `parts`.
 struct Pieces {
@@ -84,6 +46,7 @@ std::unique_ptr<Collective> ReplicaTransport::Start(const Operation& operation) 
     Operation part = operation;
     part.buffer = piece;
     part.partner = root;
+    if (&group != &world_) part.slices = {};  // are of all
     started.push_back(group.Start(part));
   };
   // Equal places first, which are waited for first: of these all come as long as they live, and who

@@ -82,11 +82,11 @@ bool Possible(const Choices& c) {
   const bool by_step = c.synchronization == "every_step" && c.encoding != "one_bit";
   if (c.shard != "none" && !by_step) return false;
   const bool adascale = c.learning_rate == "adascale";
-  const bool summed_as_is = c.encoding == "dense" && c.aggregation == "average" && !adascale;
+  const bool exact = c.encoding == "dense" || c.encoding.ends_with("float16");
+  const bool summed_as_is = exact && c.aggregation == "average" && !adascale;
   if (c.mesh != "none" && !(c.synchronization == "every_step" && summed_as_is)) return false;
   if (adascale && (c.aggregation == "adasum" || c.optimizer != "sgd")) return false;
   if (c.encoding != "dense" && c.aggregation == "adasum") return false;
-  const bool exact = c.encoding == "dense" || c.encoding.ends_with("float16");
   if (adascale && !exact) return false;
   const bool divided = c.optimizer.starts_with("adam") || c.optimizer == "lamb";
   if (c.encoding == "one_bit") {

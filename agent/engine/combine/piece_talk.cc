@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "agent/collective/rank_sum.h"
+#include "agent/collective/together.h"
 #include "agent/engine/combine/node_talk.h"
 #include "base/check.h"
 
@@ -20,19 +21,18 @@ std::span<float> StretchOf(const Piece& piece) {
   return {begin, piece.values.size() + piece.lanes.size()};
 }
 
-void PieceTalk::Open(const Piece& piece, int rank, int size) {
+void PieceTalk::Open(const Piece& piece, int rank, int size, collective::Slices slices) {
   TACTUS_CHECK(size >= 2 && rank >= 0 && rank < size);
   piece_ = piece;
   rank_ = rank;
   size_ = size;
+  slices_ = std::move(slices);
   Opened();
 }
 
 cuda::FlatRange PieceTalk::SliceOf(int member, std::size_t whole) const {
-  const auto index = static_cast<std::size_t>(member);
-  const auto count = static_cast<std::size_t>(size_);
-  const std::size_t begin = whole * index / count;
-  return {.offset = begin, .length = whole * (index + 1) / count - begin};
+  const auto [begin, end] = collective::SliceOf(whole, member, size_, slices_);
+  return {.offset = begin, .length = end - begin};
 }
 
 void PieceTalk::PutLanes(std::span<std::byte> message) const {
@@ -60,7 +60,8 @@ void TalkingEncoding::ForgetTalks() { passing_.clear(); }
 
 std::unique_ptr<collective::Collective> TalkingEncoding::Exchange(collective::Transport& transport,
                                                                   const Piece& piece) {
-  dense_ = transport.size() == 1 || !Encodes();
+  collective::Transport* const of_parts = transport.of_parts();
+  dense_ = (of_parts != nullptr ? *of_parts : transport).size() == 1 || !Encodes();
   if (dense_) return transport.StartAllReduceSum(StretchOf(piece));
   Passing& passing = passing_[piece.offset];
   if (passing.talk == nullptr || passing.length != piece.values.size()) {
@@ -69,14 +70,27 @@ std::unique_ptr<collective::Collective> TalkingEncoding::Exchange(collective::Tr
   }
   Leaves(*passing.talk, piece);
   const Piece on_host = BringDown(piece, passing);
-  leads_ = !tiers_.any() || tiers_.Leads(transport.rank());
+  leads_ = of_parts != nullptr || !tiers_.any() || tiers_.Leads(transport.rank());
+  if (of_parts != nullptr) return ExchangeParts(transport, *passing.talk, on_host);
   if (!tiers_.any()) {
-    passing.talk->Open(on_host, transport.rank(), transport.size());
+    passing.talk->Open(on_host, transport.rank(), transport.size(),
+                       FollowsSlices() ? transport.slices() : nullptr);
     return transport.StartConversation(*passing.talk);
   }
   TACTUS_CHECK(tiers_.leader_of.size() == static_cast<std::size_t>(transport.size()));
   passing.within.Open(*passing.talk, on_host, transport.rank(), tiers_);
   return transport.StartConversation(passing.within);
+}
+
+std::unique_ptr<collective::Collective> TalkingEncoding::ExchangeParts(
+    collective::Transport& transport, PieceTalk& talk, const Piece& piece) {
+  collective::Transport& of_parts = *transport.of_parts();
+  talk.Open({.offset = piece.offset, .values = piece.values}, of_parts.rank(), of_parts.size());
+  std::vector<std::unique_ptr<collective::Collective>> both;
+  both.push_back(of_parts.StartConversation(talk));
+  if (!piece.lanes.empty()) both.push_back(transport.StartAllReduceSum(piece.lanes));
+  return std::make_unique<collective::Together>(
+      std::move(both), [&transport](const std::string& reason) { transport.Abort(reason); });
 }
 
 Piece TalkingEncoding::BringDown(const Piece& piece, Passing& passing) {

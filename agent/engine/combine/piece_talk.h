@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "agent/collective/conversation.h"
+#include "agent/collective/slices.h"
 #include "agent/collective/transport.h"
 #include "agent/engine/combine/encoding.h"
 #include "agent/engine/combine/messages.h"
@@ -29,8 +30,14 @@ std::span<float> StretchOf(const Piece& piece);
 // of the same bits on all of them, and its lanes are what an all-reduce makes of them.
 class PieceTalk : public collective::Conversation {
  public:
-  // The next one is of this piece, in the host's memory; between at least two members.
-  void Open(const Piece& piece, int rank, int size);
+  // The next one is of this piece, in the host's memory; between at least two members. slices: by
+  // which it is cut; null: all alike.
+  void Open(const Piece& piece, int rank, int size, collective::Slices slices = {});
+
+  // Lanes are in the first turn's messages.
+  std::size_t FixedBytes(std::size_t turn) const override {
+    return turn == 0 ? lanes().size_bytes() : 0;
+  }
 
   // In the place of Open, where another member of the node speaks for this one: adds what was left
   // out before to the values that it is given, as nothing will be left by this member.
@@ -65,6 +72,7 @@ class PieceTalk : public collective::Conversation {
   Piece piece_{};
   int rank_ = 0;
   int size_ = 1;
+  collective::Slices slices_;
   std::vector<std::size_t> sizes_;
   std::vector<const float*> lane_sources_;
 };
@@ -72,7 +80,9 @@ class PieceTalk : public collective::Conversation {
 // The pieces' values are left as they are until the conversation takes them over. Alone, a member's
 // values are the sum, and nothing is encoded; where nothing is to be, an all-reduce makes it.
 //
-// Where there are nodes with several members, values travel dense within each (node_talk.h).
+// Where there are nodes with several members, values travel dense within each (node_talk.h). Where
+// members have parts of the vector, those who have the same one talk about it, and lanes are
+// everybody's all-reduce.
 //
 // Where the device is not the host its values come down to pinned memory before, for which the host
 // waits, and go up again after.
@@ -92,6 +102,9 @@ class TalkingEncoding : public Encoding {
   void Forget() override {}
 
  protected:
+  // Whether pieces are cut by the transport's slices: where nothing is left at a slice's owner. In
+  // nodes with several members they are cut alike.
+  virtual bool FollowsSlices() const { return false; }
   // Whether there is anything to encode in the combination whose pieces leave.
   virtual bool Encodes() const { return true; }
   virtual std::unique_ptr<PieceTalk> MakeTalk(const Piece& piece) = 0;
@@ -112,6 +125,8 @@ class TalkingEncoding : public Encoding {
   struct Passing;
 
   Piece BringDown(const Piece& piece, Passing& passing);
+  std::unique_ptr<collective::Collective> ExchangeParts(collective::Transport& transport,
+                                                        PieceTalk& talk, const Piece& piece);
 
   cuda::Device& device_;
   const bool on_host_;  // the device is

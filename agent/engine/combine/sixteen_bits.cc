@@ -26,6 +26,9 @@ class SixteenBitTalk : public PieceTalk {
   explicit SixteenBitTalk(const SixteenBitFormat& format) : format_(format) {}
 
   std::size_t turns() const override { return 2; }
+  std::size_t FixedBytes(std::size_t turn) const override {
+    return PieceTalk::FixedBytes(turn) + CodedBytes(0);
+  }
   void Begin(std::size_t turn) override { turn == 0 ? SendParts() : SendSum(); }
   std::span<const std::byte> Outgoing(std::size_t turn, int peer) override {
     return outgoing_.Of(turn == 0 ? peer : rank());

@@ -125,7 +125,7 @@ const Rule kPlans[] = {
     {"Encoded",
      [](auto& s) {
        Split(s, v1::MESH_KIND_2D, 4);
-       s.mutable_adapt()->mutable_encoding()->set_policy(v1::ENCODING_POLICY_FLOAT16);
+       s.mutable_adapt()->mutable_encoding()->set_policy(v1::ENCODING_POLICY_DQ);
      },
      "adapt.encoding.policy", "does not go with model.options.mesh 2d"},
     {"LocalSteps",
