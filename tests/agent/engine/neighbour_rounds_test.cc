@@ -407,6 +407,83 @@ TEST(NeighbourRoundsTest, WhereNobodysGradientIsFiniteItDivergesAndNothingMoves)
   }
 }
 
+// ---- Parameters that overflow
+
+// Its neighbours' vectors stand in for its own, and theirs are as without it in that step.
+TEST(NeighbourRoundsTest, AMemberWhoseParametersOverflowGoesOnFromItsNeighboursMean) {
+  for (const bool correct_bias : {true, false}) {
+    GroupRun run = Valleys({-1, 0, 1, 2, 3}, 80);
+    run.options.neighbours.correct_bias = correct_bias;
+    run.options.optimizer = SgdOptions{.learning_rate = 4, .momentum = 0.5};
+    run.task = Scalar(3, [](int rank, double x) { return 0.025 * (x + 1 - rank); });
+    const auto calm = Train(run);
+    run.after_gradient = [](int rank, std::uint64_t round, std::span<float> gradients) {
+      if (rank == 1 && round == 10) gradients[0] = 3e38f;
+    };
+
+    const auto group = Train(run);
+
+    for (const MemberRun& member : group) {
+      EXPECT_EQ(member.outcome, Outcome::kFinished) << member.reason;
+      EXPECT_NEAR(member.parameters[0], 1, 0.05);
+    }
+    for (const std::size_t far : {3u, 4u}) EXPECT_EQ(group[far].trace[10], calm[far].trace[10]);
+    for (const std::size_t near : {0u, 2u}) {
+      EXPECT_NEAR(group[near].trace[10][0], calm[near].trace[10][0], 0.5);
+      EXPECT_NE(group[near].trace[10], calm[near].trace[10]);
+    }
+    EXPECT_EQ(group[0].reports[9].nonfinite_members, 0u);
+    EXPECT_EQ(group[0].reports[10].nonfinite_members, 1u) << "it is told of";
+    EXPECT_EQ(group[0].reports[11].nonfinite_members, 0u);
+    if (!correct_bias) continue;
+    const auto sent = [&](std::size_t rank) {
+      const double x = calm[rank].trace[9][0];
+      return x - 0.1 * (x + 1 - static_cast<double>(rank));
+    };
+    EXPECT_NEAR(group[1].trace[10][0], (sent(0) + sent(2)) / 2, 1e-5);
+  }
+}
+
+TEST(NeighbourRoundsTest, ParametersThatAreNotFiniteAreMendedOnEveryGraph) {
+  for (const Topology graph :
+       {Topology::kRing, Topology::kExponential, Topology::kDirectedExponential,
+        Topology::kOnePeerExponential, Topology::kOnePeerHypercube, Topology::kComplete}) {
+    Case that{.graph = graph,
+              .bottoms = std::vector<double>(8),
+              .start = {1, 2, 3, 4, 5, 6, 7, 8},
+              .momentum = 0,
+              .rounds = 8};
+    that.start[3] = std::numeric_limits<double>::infinity();
+    that.start[4] = std::numeric_limits<double>::quiet_NaN();
+
+    const Trace trace = RunCase(that);
+
+    for (std::size_t rank = 0; rank < 8; ++rank) {
+      const bool whole = rank != 3 && rank != 4;
+      EXPECT_TRUE(!whole || std::isfinite(trace[rank][0])) << policies::NameOf(graph) << rank;
+      EXPECT_TRUE(std::isfinite(trace[rank][2])) << policies::NameOf(graph) << rank;
+      EXPECT_LT(std::abs(trace[rank][2]), 8);
+    }
+  }
+}
+
+// There is nobody to go on from: nothing moves, and the round is lost.
+TEST(NeighbourRoundsTest, WhereAllOverflowAtOnceNothingMoves) {
+  GroupRun run = Valleys({0, 1, 2}, 60);
+  run.options.optimizer = SgdOptions{.learning_rate = 4, .momentum = 0};
+  run.task = Scalar(3, [](int rank, double x) { return 0.025 * (x - rank); });
+  run.after_gradient = [](int, std::uint64_t round, std::span<float> gradients) {
+    if (round == 10) gradients[0] = 3e38f;
+  };
+
+  for (const MemberRun& member : Train(run)) {
+    EXPECT_EQ(member.outcome, Outcome::kFinished) << member.reason;
+    EXPECT_EQ(member.trace[10], member.trace[9]);
+    EXPECT_EQ(member.reports[10].nonfinite_members, 3u);
+    EXPECT_NEAR(member.parameters[0], 1, 0.1);
+  }
+}
+
 // ---- Epochs, edges, losses
 
 TEST(NeighbourRoundsTest, EverySampleIsUsedOncePerEpoch) {
