@@ -84,9 +84,10 @@ class Figures:
     """Of a cell."""
     target: float
     times: dict             # {label: seconds to the target, or None}
-    best: str               # of the fixed plans
-    best_regrets: dict      # {label: Regret against the best fixed plan}
+    best: str               # of the fixed plans that combine over all
+    best_regrets: dict      # {label: Regret against that one}
     every_step: Regret      # of auto, at every_step's own target
+    best_apart: str | None  # of the plans apart
 
 
 def tenths(curve, first, least):
@@ -102,13 +103,15 @@ def target_of(curves, budget):
     return least + min(SLACK * abs(least), SLACK_OF_FALL * (first - least))
 
 
-def figures(curves, budget):
-    """curves: {label: [(seconds, loss)]}; "auto" is one of them, "every_step" another; all but the first are fixed plans."""
-    fixed = {label: curve for label, curve in curves.items() if label != "auto"}
+def figures(curves, budget, apart=()):
+    """curves: {label: [(seconds, loss)]}; "auto" is one of them, "every_step" another; all but the first are fixed plans. `apart`:
+    those of them that auto is not measured by."""
+    fixed = {label: curve for label, curve in curves.items() if label != "auto" and label not in apart}
     target = target_of(fixed.values(), budget)
     times = {label: reached(curve, target) for label, curve in curves.items()}
     best = min(fixed, key=lambda label: math.inf if times[label] is None else times[label])
     step = curves["every_step"]
-    return Figures(target=target, times=times, best=best,
-                   best_regrets={label: regret(curve, curves[best], target, budget) for label, curve in curves.items()},
-                   every_step=regret(curves["auto"], step, target_of([step], budget), budget))
+    regrets = {label: regret(curve, curves[best], target, budget) for label, curve in curves.items()}
+    return Figures(target=target, times=times, best=best, best_regrets=regrets,
+                   every_step=regret(curves["auto"], step, target_of([step], budget), budget),
+                   best_apart=min(apart, key=lambda label: (not regrets[label].reached, regrets[label].ratio), default=None))

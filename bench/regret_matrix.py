@@ -20,6 +20,9 @@ FACTORS = {
     "parameters": [250_000, 2_500_000],    # that a reduction carries
 }
 PERIODS = [2, 4, 8, 16, 32, 64, 128]
+LEADER_PERIODS = [4, 16, 64]
+LOSS_NOISE = 0.5          # of one sample's loss, of a quadratic whose members choose a leader by it
+ONE_PEER_MOMENTUM = 0.45  # up to which mixing with one neighbour a step is stable (decision 92)
 ROUND_SECONDS_MAX = 300  # a group that ends no round in 10 minutes is given up
 ENCODED_SHARE = 0.05  # of a step that a transfer takes, from which on fewer bytes are among the fixed plans
 PER_WORKER = 32                            # samples a step, on average over the workers
@@ -160,7 +163,12 @@ def learner_of(cell, images):
     return IMAGES if cell.learner == "cifar" and not images else LEARNERS[cell.learner]
 
 
-def cluster_of(cell, images):
+def cluster_of(cell, images, how):
+    """`how`: as for job_of."""
+    loss = learner_of(cell, images).loss
+    if "noisy_quadratic" in loss and how["synchronization"]["policy"] == "lsgd":
+        # The loss without noise that a quadratic tells would make a judge of leaders whom no samples can be.
+        loss = {"noisy_quadratic": {**loss["noisy_quadratic"], "loss_noise": LOSS_NOISE}}
     hosts = []
     for i, speed in enumerate(speeds_of(cell)):
         step = cell.step_seconds / speed
@@ -168,15 +176,24 @@ def cluster_of(cell, images):
                       "devices": [{"batch_time": f"{FIXED_PART * step * 1e9:.0f}ns",
                                    "sample_time": f"{(1 - FIXED_PART) * step / PER_WORKER * 1e9:.0f}ns",
                                    "noise": {"sigma": 0.1}}]})
-    return {"hosts": hosts, "model": {"parameters": cell.parameters}, "loss": learner_of(cell, images).loss}
+    return {"hosts": hosts, "model": {"parameters": cell.parameters}, "loss": loss}
 
 
-def optimizer_of(cell, learner):
+def momentum_of(cell):
+    """Of sgd."""
+    return float(cell.optimizer.removeprefix("sgd") or 0)
+
+
+def optimizer_of(cell, learner, momentum_max=1):
+    """With less momentum the rate is as much higher, so that a step is as long in the long run."""
     root = (cell.workers / 8) ** 0.5
     if cell.optimizer == "adamw":
         return {"adamw": {"learning_rate": cell.rate or learner.adamw * root}}
-    momentum = float(cell.optimizer.removeprefix("sgd") or 0)
-    return {"sgd": {"learning_rate": cell.rate or learner.sgd * (1 - momentum) * root, "momentum": momentum}}
+    momentum = momentum_of(cell)
+    rate = cell.rate or learner.sgd * (1 - momentum) * root
+    if momentum > momentum_max:
+        rate, momentum = rate * (1 - momentum_max) / (1 - momentum), momentum_max
+    return {"sgd": {"learning_rate": rate, "momentum": momentum}}
 
 
 def schedule_of(cell, rate):
@@ -190,9 +207,11 @@ def schedule_of(cell, rate):
 
 
 def job_of(cell, images, how, seed):
-    """`how`: the job's section adapt, but for what a step's rate is chosen for."""
+    """`how`: the job's section adapt, but for what a step's rate is chosen for, and with `momentum_max` where the plan bears no
+    more."""
     learner = learner_of(cell, images)
-    optimizer = optimizer_of(cell, learner)
+    how = dict(how)
+    optimizer = optimizer_of(cell, learner, how.pop("momentum_max", 1))
     rate = next(iter(optimizer.values()))["learning_rate"]
     rule = {"policy": "constant", **how.get("learning_rate", {}), "base_batch": cell.base or PER_WORKER * cell.workers,
             **schedule_of(cell, rate)}
@@ -202,12 +221,29 @@ def job_of(cell, images, how, seed):
             "adapt": {**how, "learning_rate": rule}}
 
 
-def rows_of(cell):
-    """{label: section adapt} of the fixed plans and, last, of auto. Shares fit the speeds in all, so that what differs is when
-    they combine."""
-    def fixed(synchronization):
-        return adapt(proportional(PER_WORKER), synchronization)["adapt"]
+def fixed(synchronization):
+    return adapt(proportional(PER_WORKER), synchronization)["adapt"]
 
+
+def apart(label):
+    """Whether it is a row of members that have parameters of their own, which auto never chooses."""
+    return label.startswith(("lsgd", "decentlam"))
+
+
+def rows_apart(cell):
+    """{label: how} of plans under which members have parameters of their own."""
+    rows = {f"lsgd {period}": fixed({"policy": "lsgd", "period": period}) for period in LEADER_PERIODS
+            if period * cell.step_seconds <= ROUND_SECONDS_MAX}
+    if cell.optimizer != "adamw":
+        rows["decentlam ring"] = fixed({"policy": "decentlam", "graph": "ring"})
+        rows["decentlam one_peer_exponential"] = {"momentum_max": ONE_PEER_MOMENTUM,
+                                                  **fixed({"policy": "decentlam", "graph": "one_peer_exponential"})}
+    return rows
+
+
+def rows_of(cell):
+    """{label: how} of the fixed plans and, last, of auto. Shares fit the speeds in all, so that what differs is when they
+    combine."""
     rows = {"every_step": fixed({"policy": "every_step"}), "delayed": fixed({"policy": "delayed"})}
     rows |= {f"periodic {period}": fixed({"policy": "periodic", "period": period}) for period in PERIODS
              if period * cell.step_seconds <= ROUND_SECONDS_MAX}
@@ -218,6 +254,7 @@ def rows_of(cell):
                  if label.startswith(("every_step", "periodic"))}
     if cell.transfer_seconds >= ENCODED_SHARE * cell.step_seconds:
         rows |= {f"{label}, float16": {**how, "encoding": {"policy": "float16"}} for label, how in rows.items()}
+    rows |= rows_apart(cell)
     auto = {"policy": "auto"}
     rows["auto"] = adapt({**auto, "per_worker": PER_WORKER}, auto, auto, auto, auto)["adapt"]
     return rows

@@ -1,6 +1,7 @@
 #include "simulator/group.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <numeric>
 #include <utility>
@@ -151,6 +152,22 @@ void Group::Leave(int rank) {
 
 void Group::SetGone(Member& member) {
   if (!std::exchange(member.gone, true)) ++gone_;
+}
+
+std::vector<float> Group::MeanOfParameters() const {
+  std::vector<double> sum;
+  double members = 0;
+  for (const Member& member : members_) {
+    if (member.gone || member.parameters.empty()) continue;
+    sum.resize(member.parameters.size());
+    std::ranges::transform(sum, member.parameters, sum.begin(), std::plus<>());
+    ++members;
+  }
+  TACTUS_CHECK(members > 0);
+  std::vector<float> mean(sum.size());
+  std::ranges::transform(sum, mean.begin(),
+                         [&](double value) { return static_cast<float>(value / members); });
+  return mean;
 }
 
 // Whether the next collective of `rank` lacks a member for ever.

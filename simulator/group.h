@@ -56,6 +56,14 @@ class Group {
   using OfParameters = std::function<bool(std::span<const float> buffer)>;
   void SetOfParameters(int rank, OfParameters of) { MemberOf(rank).of_parameters = std::move(of); }
 
+  // What the member of this rank trains, for MeanOfParameters; outlives its transport.
+  void SetParameters(int rank, std::span<const float> parameters) {
+    MemberOf(rank).parameters = parameters;
+  }
+  // Of what the members hold now that have joined and have not left, in the midst of a round too.
+  // Requires: there is one, and all have as many.
+  std::vector<float> MeanOfParameters() const;
+
   // The group is over for a reason that all learn of after kResetDelay, if it is not over by then.
   // Also before anybody has joined.
   void Fail(const std::string& reason);
@@ -91,6 +99,7 @@ class Group {
   struct Member {
     Process* process = nullptr;  // null: has not joined
     OfParameters of_parameters{};
+    std::span<const float> parameters{};
     std::deque<Part*> next{};       // started and not computed, oldest first
     Instant free_from{};            // when the last one computed is done for it
     const Part* awaited = nullptr;  // that it sleeps until the end of

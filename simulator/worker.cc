@@ -315,6 +315,7 @@ void Worker::MakeEngine(const job::GroupMessage& group) {
   const std::size_t length = parameters_.size();
   gradients_ = host_->Allocate(length + engine::LaneCount(group.size));
   losses_ = host_->AllocateSums(1);
+  group_->SetParameters(static_cast<int>(rank_), parameters_.span());
   group_->SetOfParameters(static_cast<int>(rank_), [this](std::span<const float> buffer) {
     return LiesIn(gradients_.span(), buffer) ||
            (engine_ != nullptr && LiesIn(engine_->combined(), buffer));
@@ -358,15 +359,17 @@ void Worker::BeginTraining() {
   Observe(engine_->rounds());
 }
 
-// Of parameters that are common to all; where members differ, what they validate together is
-// observed instead. Nobody trains on what is learned here.
+// Of parameters that are common to all; where members differ, of the mean of what they hold at this
+// moment. Nobody trains on what is learned here.
 void Worker::Observe(std::uint64_t rounds) {
   const std::optional<Duration>& every = around_.job.validate_every;
   const Instant now = around_.scheduler.now();
   if (rank_ != 0 || !every || now < observes_from_ || process_.killed()) return;
-  if (engine_->differ()) return;
   observes_from_ = now + *every;
-  const std::optional<double> loss = around_.job.learner->Validate(parameters_.span());
+  std::vector<float> mean;
+  if (engine_->differ()) mean = group_->MeanOfParameters();
+  const std::optional<double> loss = around_.job.learner->Validate(
+      mean.empty() ? std::span<const float>(parameters_.span()) : mean);
   if (loss) around_.recorder.OnValidated(order_.track, rounds, *loss);
 }
 
@@ -504,9 +507,6 @@ life::OrFailure<engine::Validation> Worker::ValidateAtEdge() {
                           around_.scheduler.now() + Seconds(2 * around_.job.conclude_seconds));
   if (auto failure = Evaluate([] {})) return *failure;
   const std::optional<double> loss = around_.job.learner->Validate(parameters_.span());
-  if (loss && rank_ == 0 && engine_->differ()) {
-    around_.recorder.OnValidated(order_.track, engine_->rounds(), *loss);
-  }
   return engine::Validation{.loss = loss.value_or(0), .samples = 1, .end = around_.scheduler.now()};
 }
 

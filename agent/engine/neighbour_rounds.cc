@@ -20,8 +20,9 @@
 // The mean of all members' x takes the steps of momentum SGD by the mean of their gradients.
 //
 // A gradient or loss that is not finite is one member's own affair: it takes part with g = 0, so
-// that the weights stay doubly stochastic. Parameters that are not finite spread; all members'
-// losses tell then.
+// that the weights stay doubly stochastic. A z that is not finite is not sent: neighbours have that
+// member's weight for their own, and it goes on from the mean of theirs, without momentum. It is
+// told of as a gradient that is not finite is.
 //
 // Source: [decentlam]. Differs: the state is m, not eta m, so that it is that of sgd in checkpoints
 // and for other plans; a member that joins takes over one member's state, not its neighbours' mean.
@@ -60,6 +61,8 @@ class NeighbourRounds : public Synchronizer {
       gradient_ = member_.device.Allocate(member_.parameters.size());
       gate_ = member_.device.AllocateSums(cuda::kGateLength);
       gate_on_host_ = member_.device.AllocateOnHost<double>(cuda::kGateLength);
+      sound_ = member_.device.AllocateSums(cuda::kGateLength);
+      sound_on_host_ = member_.device.AllocateOnHost<double>(1);
     }
     round.aggregator = exchange_.get();
   }
@@ -80,16 +83,17 @@ class NeighbourRounds : public Synchronizer {
     step.gate = gate_.span().data();
     if (corrects()) step.momentum = 0;
     member_.device.Sgd(step, gradient_.span(), sent_.span(), corrects() ? None() : NextMomentum());
-    exchange_->Prepare(GraphOf(round), sent_.span());
-    group_.combination().Begin(*round.aggregator, group_.buffer(), std::move(lanes));
+    FindWhetherSound();
+    exchange_->Prepare(GraphOf(round), sent_.span(), sound_on_host_.span());
+    group_.combination().Begin(*round.aggregator, group_.buffer(), std::move(lanes),
+                               {.poison = sound_.span().subspan(cuda::kGatePoison, 1)});
     group_.combination().Finish();
   }
 
   void Apply(Round& round, const Combined& combined, bool useful) override {
     round.rate = rate_;
     round.exchange = exchange_->taken();
-    if (useful && corrects()) TakeCorrected();
-    if (useful && !corrects()) TakeMixed();
+    if (useful) Take();
     member_.optimizers_differ = true;
     member_.parameters_differ = true;
     Learn(round, combined, useful);
@@ -122,6 +126,16 @@ class NeighbourRounds : public Synchronizer {
                         {.norm2 = norm2, .loss = group_.loss_sum()}, gate_.span());
   }
 
+  // As a gate that is open for what is finite. The device's: the host has it with what it sends.
+  void FindWhetherSound() {
+    const std::span<double> norm2 = norm2_.span();
+    member_.device.Clear(norm2);
+    member_.device.AddSquaredNorm(sent_.span(), norm2);
+    member_.device.Clear(sound_.span());
+    member_.device.Gate({}, {.norm2 = norm2, .loss = norm2}, sound_.span());
+    member_.device.Copy(sound_.span().subspan(cuda::kGateOpen, 1), sound_on_host_.span());
+  }
+
   cuda::SgdStep StepOf() const {
     return {.learning_rate = static_cast<float>(rate_.rate),
             .momentum = static_cast<float>(sgd().momentum),
@@ -140,6 +154,18 @@ class NeighbourRounds : public Synchronizer {
     if (next_momentum_.size() == 0) next_momentum_ = member_.device.Allocate(momentum.size());
     member_.device.Copy(momentum, next_momentum_.span());
     return next_momentum_.span();
+  }
+
+  void Take() {
+    if (!exchange_->finite()) return Repair();
+    return corrects() ? TakeCorrected() : TakeMixed();
+  }
+
+  // What is not finite would stay so: no part of it is its own any more.
+  void Repair() {
+    if (exchange_->mean().empty()) return;
+    member_.device.Copy(exchange_->mean(), member_.parameters);
+    member_.optimizer.ResetMomentum();
   }
 
   // sgd's step by the gradient and what mixing adds to it.
@@ -173,6 +199,8 @@ class NeighbourRounds : public Synchronizer {
   cuda::Sums norm2_ = member_.device.AllocateSums(1);
   cuda::Sums gate_;
   cuda::Array<double> gate_on_host_;
+  cuda::Sums sound_;  // the gate of z
+  cuda::Array<double> sound_on_host_;
   policies::LearningRate::Rate rate_{};  // of the round that is combined
 };
 

@@ -116,6 +116,19 @@ class FiguresTest(unittest.TestCase):
         self.assertEqual(found.best_regrets["auto"], regret_figures.Regret(math.inf, False))
         self.assertEqual(found.every_step.ratio, math.inf)
 
+    def test_what_stands_apart_is_measured_by_the_others(self):
+        curves = {"every_step": straight(2, 1.5), "periodic 8": straight(2, 1), "lsgd 4": straight(2, 1.2),
+                  "lsgd 16": straight(2, 0), "auto": straight(2, 1)}
+
+        found = regret_figures.figures(curves, 100, ["lsgd 4", "lsgd 16"])
+
+        self.assertEqual(found.best, "periodic 8")
+        self.assertEqual(found.best_regrets["auto"], regret_figures.Regret(1.0, True))
+        self.assertEqual(found.best_apart, "lsgd 16")
+        self.assertAlmostEqual(found.best_regrets["lsgd 16"].ratio, 0.5)
+        self.assertFalse(found.best_regrets["lsgd 4"].reached)
+        self.assertAlmostEqual(found.best_regrets["lsgd 4"].ratio, 100 / 80)
+
 
 class MatrixTest(unittest.TestCase):
     def test_every_pair_of_levels_that_can_be_had_is_in_it(self):
@@ -141,6 +154,28 @@ class MatrixTest(unittest.TestCase):
             rows = regret_matrix.rows_of(cell).values()
             periods = [row["synchronization"].get("period", 1) for row in rows]
             self.assertLessEqual(max(periods) * cell.step_seconds, 300, cell.name)
+
+    def test_a_plan_that_bears_less_momentum_takes_as_long_steps(self):
+        for cell in regret_matrix.matrix():
+            rows = regret_matrix.rows_of(cell)
+            if "decentlam ring" not in rows:
+                self.assertEqual(cell.optimizer, "adamw")
+                continue
+            usual, less = (regret_matrix.job_of(cell, None, rows[f"decentlam {graph}"], 1)
+                           for graph in ("ring", "one_peer_exponential"))
+            self.assertLessEqual(less["optimizer"]["sgd"]["momentum"], 0.45)
+            lengths = [job["optimizer"]["sgd"]["learning_rate"] / (1 - job["optimizer"]["sgd"]["momentum"])
+                       for job in (usual, less)]
+            self.assertAlmostEqual(lengths[1] / lengths[0], 1)
+            self.assertNotIn("momentum_max", less["adapt"])
+
+    def test_leaders_are_chosen_by_losses_that_have_noise(self):
+        cell = next(cell for cell in regret_matrix.matrix() if cell.learner == "huge")
+        noises = {label: regret_matrix.cluster_of(cell, None, how)["loss"]["noisy_quadratic"].get("loss_noise", 0)
+                  for label, how in regret_matrix.rows_of(cell).items()}
+
+        self.assertGreater(noises["lsgd 16"], 0)
+        self.assertEqual({noise for label, noise in noises.items() if not label.startswith("lsgd")}, {0})
 
     def test_all_workers_together_are_as_fast_whatever_their_speeds(self):
         for cell in regret_matrix.matrix():
@@ -198,7 +233,9 @@ class TodayTest(unittest.TestCase):
     def test_the_best_fixed_plan_is_its_own_measure(self):
         for name, found in self.found.items():
             self.assertEqual(found["to_best"][found["best"]], 1, name)
-            self.assertTrue(all(ratio >= 1 for label, ratio in found["to_best"].items() if label != "auto"), found["to_best"])
+            self.assertTrue(all(ratio >= 1 for label, ratio in found["to_best"].items()
+                                if label != "auto" and not regret_matrix.apart(label)), found["to_best"])
+            self.assertTrue(regret_matrix.apart(found["best_apart"]), name)
             self.assertNotEqual(found["best"], "auto")
 
     def test_every_figure_is_finite(self):

@@ -105,6 +105,23 @@ TEST_F(GroupTest, WhatHasNotTheParametersLengthWeighsWhatItIs) {
   EXPECT_LT(completions_[0].at, At(1e-5));
 }
 
+TEST_F(GroupTest, TheMeanIsOfMembersThatHaveNotLeft) {
+  const std::vector<std::vector<float>> parameters = {{1, 4}, {2, 0}, {6, 2}};
+  std::vector<std::vector<float>> means;
+  body_ = [&](std::size_t i) {
+    group_->SetParameters(static_cast<int>(i), parameters[i]);
+    means.push_back(group_->MeanOfParameters());
+    processes_[i]->SleepUntil(At(10 + static_cast<double>(i)), WaitReason::kComputing);
+    means.push_back(group_->MeanOfParameters());
+    return collective::Completion{};
+  };
+
+  Run({0, 1, 2});
+
+  EXPECT_EQ(means,
+            (std::vector<std::vector<float>>{{1, 4}, {1.5, 2}, {3, 2}, {3, 2}, {4, 1}, {6, 2}}));
+}
+
 TEST_F(GroupTest, AMemberThatDiesEndsTheGroupForTheOthersAMomentLater) {
   scheduler_.At(At(2), [this] {
     processes_[1]->Kill();

@@ -146,6 +146,28 @@ TEST(RecorderTest, LookingAtTheLossChangesNothing) {
   }
 }
 
+// Nobody holds their mean before the end, which is what the result is of.
+TEST(RecorderTest, OfMembersThatDifferTheLossOfTheirMeanIsSeen) {
+  const auto scenario = [](bool seen) {
+    Scenario of = Twins(300);
+    of.jobs[0].settings.adapt.synchronization.policy = "lsgd";
+    of.jobs[0].settings.adapt.synchronization.period = 7;
+    if (seen) of.jobs[0].validate_every = Seconds(1e-6);
+    return of;
+  };
+
+  const Outcome seen = Simulate(scenario(true));
+  const Outcome blind = Simulate(scenario(false));
+
+  const JobOutcome& job = seen.jobs.at(0);
+  ASSERT_EQ(job.validation.size(), 301u);
+  EXPECT_EQ(job.validation.back().loss, job.validation_loss);
+  EXPECT_LT(job.validation[150].loss, job.validation.front().loss);
+  EXPECT_EQ(blind.seconds, seen.seconds);
+  EXPECT_EQ(blind.events, seen.events);
+  EXPECT_EQ(blind.jobs[0].validation_loss, job.validation_loss);
+}
+
 TEST(RecorderTest, WhatARoundThatIsLostHadTaughtIsNotInTheLosses) {
   Scenario scenario = Twins(300);
   scenario.jobs[0].validate_every = Seconds(0.1);

@@ -1,6 +1,8 @@
 #include "agent/engine/combine/neighbour_exchange.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "base/check.h"
@@ -9,6 +11,14 @@ namespace tactus::engine {
 
 using collective::Completion;
 using collective::Progress;
+
+namespace {
+
+// A member with nothing to give says so in place of its vector's first number.
+constexpr float kNothing = std::numeric_limits<float>::quiet_NaN();
+bool Gives(std::span<const float> message) { return std::isfinite(message.front()); }
+
+}  // namespace
 
 NeighbourExchange::NeighbourExchange(collective::Transport& transport, cuda::Device& device,
                                      std::size_t length, bool mean_gradients,
@@ -20,9 +30,10 @@ NeighbourExchange::NeighbourExchange(collective::Transport& transport, cuda::Dev
       mean_gradients_(mean_gradients),
       before_leave_(std::move(before_leave)) {}
 
-void NeighbourExchange::Prepare(const policies::MixingGraph& graph, std::span<const float> vector) {
+void NeighbourExchange::Prepare(const policies::MixingGraph& graph, std::span<const float> vector,
+                                std::span<const double> finite) {
   TACTUS_CHECK(graph.size() == static_cast<std::size_t>(transport_.size()));
-  TACTUS_CHECK(vector.size() == length_ && !exchanging_);
+  TACTUS_CHECK(vector.size() == length_ && finite.size() == 1 && !exchanging_);
   neighbours_.clear();
   std::ranges::copy_if(graph[rank_], std::back_inserter(neighbours_),
                        [this](const policies::Neighbour& one) { return one.rank != rank_; });
@@ -32,6 +43,7 @@ void NeighbourExchange::Prepare(const policies::MixingGraph& graph, std::span<co
     receivers_[receiver] = true;
   }
   vector_ = vector;
+  told_finite_ = finite;
 }
 
 void NeighbourExchange::Begin(std::span<float> buffer) {
@@ -42,7 +54,7 @@ void NeighbourExchange::Begin(std::span<float> buffer) {
 void NeighbourExchange::SegmentReady(std::size_t) { TACTUS_CHECK(by_segments()); }
 
 void NeighbourExchange::MakeRoom() {
-  if (excess_.size() == 0) excess_ = device_.Allocate(length_);
+  if (result_.size() == 0) result_ = device_.Allocate(length_);
   if (theirs_.size() == 0) theirs_ = device_.Allocate(length_);
   if (outgoing_.size() == 0) outgoing_ = device_.AllocateOnHost<float>(length_);
   for (const policies::Neighbour& one : neighbours_) {
@@ -57,6 +69,8 @@ void NeighbourExchange::Finish() {
   MakeRoom();
   device_.Copy(vector_, outgoing_.span());
   device_.Synchronize();
+  finite_ = told_finite_.front() != 0;
+  if (!finite_) outgoing_.span().front() = kNothing;
   const std::span<float> lanes = buffer_.subspan(length_);
   bytes_ = lanes.size_bytes() +
            length_ * sizeof(float) * static_cast<std::size_t>(std::ranges::count(receivers_, true));
@@ -88,19 +102,39 @@ Completion NeighbourExchange::Wait() {
   if (counted.progress == Progress::kFailed) completion_ = counted;
   if (completion_.progress == Progress::kFailed) return completion_;
   taken_ = std::max(Duration{}, completion_.finished - counted.finished);
-  FindExcess();
+  device_.Fill(0, result_.span());
+  if (finite_) {
+    FindExcess();
+  } else {
+    FindMean();
+  }
+  device_.Fill(0, buffer_.first(length_));
   return completion_;
 }
 
 void NeighbourExchange::FindExcess() {
-  device_.Fill(0, excess_.span());
   for (const policies::Neighbour& one : neighbours_) {
-    device_.Copy(inbox_.at(one.rank).span(), theirs_.span());
+    const std::span<const float> message = inbox_.at(one.rank).span();
+    if (!Gives(message)) continue;
+    device_.Copy(message, theirs_.span());
     const std::span<float> difference = buffer_.first(length_);
     device_.ParameterDelta(vector_, theirs_.span(), difference);
-    device_.Axpy(static_cast<float>(one.weight), difference, excess_.span());
+    device_.Axpy(static_cast<float>(one.weight), difference, result_.span());
   }
-  device_.Fill(0, buffer_.first(length_));
+}
+
+void NeighbourExchange::FindMean() {
+  mean_weight_ = 0;
+  for (const policies::Neighbour& one : neighbours_) {
+    if (Gives(inbox_.at(one.rank).span())) mean_weight_ += one.weight;
+  }
+  for (const policies::Neighbour& one : neighbours_) {
+    const std::span<const float> message = inbox_.at(one.rank).span();
+    if (!Gives(message)) continue;
+    device_.Copy(message, theirs_.span());
+    const auto share = static_cast<float>(one.weight / mean_weight_);
+    device_.Axpy(share, theirs_.span(), result_.span());
+  }
 }
 
 }  // namespace tactus::engine

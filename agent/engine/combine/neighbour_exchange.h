@@ -30,6 +30,9 @@ namespace tactus::engine {
 // of weights that are symmetric is zero but for the order of additions: what is mixed does not
 // drift. Terms are added in the order of ranks.
 //
+// A vector that is not finite is no part of that: its member says so instead of sending it, and to
+// its neighbours it is as theirs. It gets the mean of theirs itself, by its weights.
+//
 // A member sends its vector to its neighbours alone, to all of them at once, so a slow link delays
 // its two ends and nobody else in the same round. What all have to know goes ahead in a few
 // numbers. One thread.
@@ -41,12 +44,20 @@ class NeighbourExchange : public VectorExchange, private collective::Conversatio
 
   // For the next Begin: the graph of all, and this member's vector in the device's memory, which
   // outlives the exchange. Equal graphs on all members.
-  void Prepare(const policies::MixingGraph& graph, std::span<const float> vector);
+  //
+  // finite  [1] in the host's memory, to which the device has been told to copy whether all of the
+  //         vector is: 0 where it is not. Outlives Finish().
+  void Prepare(const policies::MixingGraph& graph, std::span<const float> vector,
+               std::span<const double> finite);
 
   // ---- After Wait, where it did not fail
 
+  // Whether this member's vector was finite: there is an excess, else a mean.
+  bool finite() const { return finite_; }
   // The device's memory, until the next Begin.
-  std::span<const float> excess() const { return excess_.span(); }
+  std::span<const float> excess() const { return result_.span(); }
+  // Of the neighbours' vectors that are finite, likewise; empty: none is.
+  std::span<const float> mean() const { return mean_weight_ > 0 ? result_.span() : Nothing(); }
   // How long it was since all had come until the neighbours' vectors were here.
   Duration taken() const { return taken_; }
 
@@ -67,8 +78,10 @@ class NeighbourExchange : public VectorExchange, private collective::Conversatio
   std::span<std::byte> Incoming(std::size_t turn, int peer) override;
   void End() override {}
 
+  static std::span<const float> Nothing() { return {}; }
   void MakeRoom();
   void FindExcess();
+  void FindMean();
 
   collective::Transport& transport_;
   cuda::Device& device_;
@@ -80,12 +93,15 @@ class NeighbourExchange : public VectorExchange, private collective::Conversatio
   std::vector<policies::Neighbour> neighbours_;  // whose vectors this member takes in
   std::vector<bool> receivers_;                  // by rank: who takes its vector in
   std::span<const float> vector_;
+  std::span<const double> told_finite_;
+  bool finite_ = true;
+  double mean_weight_ = 0;  // of the neighbours that are in the mean
   std::span<float> buffer_;
 
-  cuda::Array<float> outgoing_;                        // in the host's memory
-  std::map<std::uint32_t, cuda::Array<float>> inbox_;  // likewise, by rank
-  cuda::Buffer theirs_;                                // one neighbour's
-  cuda::Buffer excess_;
+  cuda::Array<float> outgoing_;                         // in the host's memory
+  std::map<std::uint32_t, cuda::Array<float>> inbox_;   // likewise, by rank
+  cuda::Buffer theirs_;                                 // one neighbour's
+  cuda::Buffer result_;                                 // the excess, or the mean
   std::unique_ptr<collective::Collective> counting_;    // of the lanes
   std::unique_ptr<collective::Collective> exchanging_;  // null: it is over
   collective::Completion completion_;

@@ -4,14 +4,13 @@
 #include <atomic>
 #include <cmath>
 #include <cstdint>
-#include <limits>
-#include <map>
 #include <mutex>
 #include <vector>
 
 #include "agent/engine/round_engine.h"
 #include "gtest/gtest.h"
 #include "tests/agent/engine/linear_task.h"
+#include "tests/agent/engine/own_parameters.h"
 #include "tests/agent/engine/survivor.h"
 #include "tests/agent/engine/survivors.h"
 
@@ -136,40 +135,12 @@ TEST(LeaderRoundsTest, WhoIsReadyGoesOnUntilAllAre) {
 
 // After a loss those who live keep what is theirs, and who joins them begins as the first of them.
 TEST(LeaderRoundsTest, AGroupThatIsLostLeavesEachMemberItsOwn) {
-  EngineOptions options{.train_samples = 400,
-                        .optimizer = SgdOptions{.learning_rate = 0.003, .momentum = 0.5},
-                        .leader = NoPulls(),
-                        .stop = {.rounds = 8}};
-  const Members all(options, 4);
-  policies::Plan plan{.version = 1,
-                      .synchronization = Synchronization::kLsgd,
-                      .period = 3,
-                      .batch_sizes = {2, 3, 1}};
-  std::vector<Survivor*> members = {&all[0], &all[1], &all[2]};
-  Train(members, {.plan = plan, .before_step = DieIn(4, 1), .told_of_rounds = false});
-  ASSERT_EQ(members.size(), 2u);
-  const std::vector<float> first = all[0].parameters();
-  const std::vector<float> second = all[2].parameters();
-  ASSERT_NE(first, second);
-  ASSERT_EQ(all[0].member().rounds, all[2].member().rounds);
-
-  members.push_back(&all[3]);
-  plan.version = 10;
-  std::map<const Member*, std::vector<float>> begun;
-  std::mutex mutex;
-  Stage stage{.plan = plan};
-  stage.before_step = [&](RoundEngine& engine, collective::Transport& transport) {
-    const std::scoped_lock lock(mutex);
-    Survivor& own = *members[static_cast<std::size_t>(transport.rank())];
-    if (engine.rounds() == 4) begun.try_emplace(&own.member(), own.parameters());
-    return true;
-  };
-  Train(members, stage);
-
-  EXPECT_EQ(begun.at(&all[0].member()), first);
-  EXPECT_EQ(begun.at(&all[2].member()), second);
-  EXPECT_EQ(begun.at(&all[3].member()), first);
-  ExpectAlike(members);
+  ExpectALossToLeaveEachItsOwn(
+      {.train_samples = 400,
+       .optimizer = SgdOptions{.learning_rate = 0.003, .momentum = 0.5},
+       .leader = NoPulls(),
+       .stop = {.rounds = 8}},
+      {.synchronization = Synchronization::kLsgd, .period = 3, .batch_sizes = {2, 3, 1}});
 }
 
 // What is not finite is one member's own affair: it takes no such step, and after some it goes on
@@ -177,9 +148,7 @@ TEST(LeaderRoundsTest, AGroupThatIsLostLeavesEachMemberItsOwn) {
 TEST(LeaderRoundsTest, AMemberWhoseNumbersAreNotFiniteIsRepairedByTheLeader) {
   GroupRun run = Led({1, 1}, 2, Valleys({0, 1}));
   run.options.stop.rounds = 30;
-  run.after_gradient = [](int rank, std::uint64_t round, std::span<float> gradients) {
-    if (rank == 1 && round < 4) gradients[0] = std::numeric_limits<float>::quiet_NaN();
-  };
+  SpoilGradients(run, {.to = 4, .rank = 1});
 
   const auto group = Train(run);
 
@@ -200,9 +169,7 @@ TEST(LeaderRoundsTest, AMemberThatIsNeverFiniteHoldsUpNobody) {
   GroupRun run = Led({1, 1, 1}, 2, Valleys({0, 1, 2}));
   run.options.stop.rounds = 30;
   run.options.nonfinite_rounds_max = 5;
-  run.after_gradient = [](int rank, std::uint64_t, std::span<float> gradients) {
-    if (rank == 1) gradients[0] = std::numeric_limits<float>::quiet_NaN();
-  };
+  SpoilGradients(run, {.rank = 1});
 
   const auto group = Train(run);
 
@@ -219,9 +186,7 @@ TEST(LeaderRoundsTest, AMemberThatIsNeverFiniteHoldsUpNobody) {
 TEST(LeaderRoundsTest, ALossThatIsNoNumberIsNotOneOfZero) {
   GroupRun run = Led({1, 1, 1}, 4, Valleys({0, 1, 2}));
   run.options.optimizer = SgdOptions{.learning_rate = 0};
-  run.after_gradient = [](int rank, std::uint64_t, std::span<float> gradients) {
-    if (rank == 1) gradients[0] = std::numeric_limits<float>::quiet_NaN();
-  };
+  SpoilGradients(run, {.rank = 1});
   const auto loss = [](double rank) { return 0.5 * (kStart - rank) * (kStart - rank) + rank; };
 
   const auto group = Train(run);
@@ -242,9 +207,7 @@ TEST(LeaderRoundsTest, WhereNobodysNumbersAreFiniteItDiverges) {
   GroupRun run = Led({1, 1}, 2, Valleys({0, 1}));
   run.options.stop.rounds = 30;
   run.options.nonfinite_rounds_max = 5;
-  run.after_gradient = [](int, std::uint64_t, std::span<float> gradients) {
-    gradients[0] = std::numeric_limits<float>::quiet_NaN();
-  };
+  SpoilGradients(run, {});
 
   for (const MemberRun& member : Train(run)) {
     EXPECT_EQ(member.outcome, Outcome::kDiverged);
@@ -253,42 +216,16 @@ TEST(LeaderRoundsTest, WhereNobodysNumbersAreFiniteItDiverges) {
 }
 
 TEST(LeaderRoundsTest, EverySampleIsUsedOncePerEpoch) {
-  GroupRun run = Led({4, 2, 0, 3}, 3, Valleys({0, 1, 2, 3}));
-  run.options.train_samples = 157;
-  run.options.micro_batch = 3;
+  GroupRun run = Led({1, 1, 1, 1}, 3, Valleys({0, 1, 2, 3}));
   run.options.leader = {};
   run.options.nodes = {7, 7, 9, 9};
-  run.options.stop = {.epochs = 3};
-
-  const auto group = Train(run);
-
-  ExpectEverySampleOncePerEpoch(group, 157, 3);
-  for (const MemberRun& member : group) {
-    EXPECT_EQ(member.outcome, Outcome::kFinished);
-    EXPECT_EQ(member.parameters, group[0].parameters);
-  }
+  ExpectEpochsThatEndWithTheMean(run);
 }
 
 // Whoever looks at them at a validation finds the mean; afterwards each goes on from its own.
 TEST(LeaderRoundsTest, ValidationsAreOfTheMeanAndChangeNothing) {
-  GroupRun run = Led({1, 1, 1}, 2, Valleys({0, 4, 8}));
-  run.options.validation = {.policy = ValidationPolicy::kAuto, .rounds = 2, .samples = 10};
-  std::mutex mutex;
-  std::map<std::uint64_t, std::vector<float>> seen;
-  run.validate = [&](int, const RoundEngine& engine, std::span<const float> parameters) {
-    const std::scoped_lock lock(mutex);
-    seen[engine.rounds()].push_back(parameters[0]);
-    return 1.0;
-  };
+  const auto [group, seen] = TrainAndLook(Led({1, 1, 1}, 2, Valleys({0, 4, 8})));
 
-  const auto group = Train(run);
-
-  ASSERT_FALSE(seen.empty());
-  for (const auto& [rounds, values] : seen) {
-    ASSERT_EQ(values.size(), 3u);
-    EXPECT_EQ(values[1], values[0]);
-    EXPECT_EQ(values[2], values[0]);
-  }
   std::uint64_t steps = 0;
   for (std::size_t round = 0; round < 5; ++round) {
     steps += group[2].reports[round].steps;
@@ -302,22 +239,9 @@ TEST(LeaderRoundsTest, ValidationsAreOfTheMeanAndChangeNothing) {
 TEST(LeaderRoundsTest, WhatIsSuspendedGoesOnFromTheMean) {
   GroupRun run = Led({1, 1}, 2, Valleys({0, 4}));
   run.options.optimizer = SgdOptions{.learning_rate = kRate, .momentum = 0.9};
-  run.before_step = [](int rank, RoundEngine& engine, StepResult&) {
-    if (rank == 1 && engine.rounds() == 3) engine.RequestStop("later", StopKind::kSuspend);
-  };
-
-  const auto group = Train(run);
-
-  ASSERT_TRUE(group[0].state && group[1].state);
-  EXPECT_EQ(group[0].outcome, Outcome::kSuspended);
-  EXPECT_EQ(group[0].parameters, group[1].parameters);
-  EXPECT_EQ(group[0].state->optimizer, group[1].state->optimizer);
-
-  GroupRun next = Led({1, 1}, 2, Valleys({0, 4}));
-  next.options.optimizer = run.options.optimizer;
+  GroupRun next = run;
   next.options.stop.rounds = 10;
-  next.from = {.state = *group[0].state, .parameters = group[0].parameters};
-  for (const MemberRun& member : Train(next)) EXPECT_EQ(member.outcome, Outcome::kFinished);
+  EXPECT_EQ(GoOnFromTheMean(run, next).size(), 2u);
 }
 
 TEST(LeaderRoundsTest, ACheckpointWhileTrainingIsOfTheMean) {
@@ -349,19 +273,7 @@ TEST(LeaderRoundsTest, ACheckpointWhileTrainingIsOfTheMean) {
 TEST(LeaderRoundsTest, MembersBecomeAlikeWithAPlanUnderWhichTheyAre) {
   GroupRun run = Led({1, 1, 1}, 2, Valleys({0, 4, 8}));
   run.options.optimizer = SgdOptions{.learning_rate = kRate, .momentum = 0.5};
-  run.options.stop.rounds = 12;
-  run.before_step = [](int, RoundEngine& engine, StepResult&) {
-    if (engine.rounds() != 2) return;
-    engine.OfferPlan({.version = 1, .batch_sizes = {1, 1, 1}});
-  };
-
-  const auto group = Train(run);
-
-  for (std::size_t round = 6; round < 12; ++round) {
-    EXPECT_EQ(group[1].trace[round], group[0].trace[round]);
-    EXPECT_EQ(group[2].trace[round], group[0].trace[round]);
-  }
-  EXPECT_NE(group[1].trace[1], group[0].trace[1]);
+  ExpectToBecomeAlike(run);
 }
 
 // At the very edge at which the plan changes: what is looked at there is the mean already.

@@ -5,8 +5,6 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <map>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -16,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "policies/mixing.h"
 #include "tests/agent/engine/linear_task.h"
+#include "tests/agent/engine/own_parameters.h"
 #include "tests/agent/engine/survivor.h"
 #include "tests/agent/engine/survivors.h"
 
@@ -384,9 +383,7 @@ GroupRun Valleys(std::vector<double> bottoms, std::uint64_t rounds) {
 // Its neighbours pull it along, and the mean takes the steps of the others' gradients.
 TEST(NeighbourRoundsTest, AMemberWhoseGradientIsNotFiniteMixesAllTheSame) {
   GroupRun run = Valleys({0, 1, 1, 2}, 60);
-  run.after_gradient = [](int rank, std::uint64_t round, std::span<float> gradients) {
-    if (rank == 1 && round < 20) gradients[0] = std::numeric_limits<float>::quiet_NaN();
-  };
+  SpoilGradients(run, {.to = 20, .rank = 1});
 
   const auto group = Train(run);
 
@@ -401,9 +398,7 @@ TEST(NeighbourRoundsTest, AMemberWhoseGradientIsNotFiniteMixesAllTheSame) {
 
 TEST(NeighbourRoundsTest, WhereNobodysGradientIsFiniteItDivergesAndNothingMoves) {
   GroupRun run = Valleys({0, 1, 2}, 60);
-  run.after_gradient = [](int, std::uint64_t round, std::span<float> gradients) {
-    if (round >= 10) gradients[0] = std::numeric_limits<float>::quiet_NaN();
-  };
+  SpoilGradients(run, {.from = 10});
 
   for (const MemberRun& member : Train(run)) {
     EXPECT_EQ(member.outcome, Outcome::kDiverged);
@@ -412,22 +407,87 @@ TEST(NeighbourRoundsTest, WhereNobodysGradientIsFiniteItDivergesAndNothingMoves)
   }
 }
 
+// ---- Parameters that overflow
+
+// Its neighbours' vectors stand in for its own, and theirs are as without it in that step.
+TEST(NeighbourRoundsTest, AMemberWhoseParametersOverflowGoesOnFromItsNeighboursMean) {
+  for (const bool correct_bias : {true, false}) {
+    GroupRun run = Valleys({-1, 0, 1, 2, 3}, 80);
+    run.options.neighbours.correct_bias = correct_bias;
+    run.options.optimizer = SgdOptions{.learning_rate = 4, .momentum = 0.5};
+    run.task = Scalar(3, [](int rank, double x) { return 0.025 * (x + 1 - rank); });
+    const auto calm = Train(run);
+    run.after_gradient = [](int rank, std::uint64_t round, std::span<float> gradients) {
+      if (rank == 1 && round == 10) gradients[0] = 3e38f;
+    };
+
+    const auto group = Train(run);
+
+    for (const MemberRun& member : group) {
+      EXPECT_EQ(member.outcome, Outcome::kFinished) << member.reason;
+      EXPECT_NEAR(member.parameters[0], 1, 0.05);
+    }
+    for (const std::size_t far : {3u, 4u}) EXPECT_EQ(group[far].trace[10], calm[far].trace[10]);
+    for (const std::size_t near : {0u, 2u}) {
+      EXPECT_NEAR(group[near].trace[10][0], calm[near].trace[10][0], 0.5);
+      EXPECT_NE(group[near].trace[10], calm[near].trace[10]);
+    }
+    EXPECT_EQ(group[0].reports[9].nonfinite_members, 0u);
+    EXPECT_EQ(group[0].reports[10].nonfinite_members, 1u) << "it is told of";
+    EXPECT_EQ(group[0].reports[11].nonfinite_members, 0u);
+    if (!correct_bias) continue;
+    const auto sent = [&](std::size_t rank) {
+      const double x = calm[rank].trace[9][0];
+      return x - 0.1 * (x + 1 - static_cast<double>(rank));
+    };
+    EXPECT_NEAR(group[1].trace[10][0], (sent(0) + sent(2)) / 2, 1e-5);
+  }
+}
+
+TEST(NeighbourRoundsTest, ParametersThatAreNotFiniteAreMendedOnEveryGraph) {
+  for (const Topology graph :
+       {Topology::kRing, Topology::kExponential, Topology::kDirectedExponential,
+        Topology::kOnePeerExponential, Topology::kOnePeerHypercube, Topology::kComplete}) {
+    Case that{.graph = graph,
+              .bottoms = std::vector<double>(8),
+              .start = {1, 2, 3, 4, 5, 6, 7, 8},
+              .momentum = 0,
+              .rounds = 8};
+    that.start[3] = std::numeric_limits<double>::infinity();
+    that.start[4] = std::numeric_limits<double>::quiet_NaN();
+
+    const Trace trace = RunCase(that);
+
+    for (std::size_t rank = 0; rank < 8; ++rank) {
+      const bool whole = rank != 3 && rank != 4;
+      EXPECT_TRUE(!whole || std::isfinite(trace[rank][0])) << policies::NameOf(graph) << rank;
+      EXPECT_TRUE(std::isfinite(trace[rank][2])) << policies::NameOf(graph) << rank;
+      EXPECT_LT(std::abs(trace[rank][2]), 8);
+    }
+  }
+}
+
+// There is nobody to go on from: nothing moves, and the round is lost.
+TEST(NeighbourRoundsTest, WhereAllOverflowAtOnceNothingMoves) {
+  GroupRun run = Valleys({0, 1, 2}, 60);
+  run.options.optimizer = SgdOptions{.learning_rate = 4, .momentum = 0};
+  run.task = Scalar(3, [](int rank, double x) { return 0.025 * (x - rank); });
+  run.after_gradient = [](int, std::uint64_t round, std::span<float> gradients) {
+    if (round == 10) gradients[0] = 3e38f;
+  };
+
+  for (const MemberRun& member : Train(run)) {
+    EXPECT_EQ(member.outcome, Outcome::kFinished) << member.reason;
+    EXPECT_EQ(member.trace[10], member.trace[9]);
+    EXPECT_EQ(member.reports[10].nonfinite_members, 3u);
+    EXPECT_NEAR(member.parameters[0], 1, 0.1);
+  }
+}
+
 // ---- Epochs, edges, losses
 
 TEST(NeighbourRoundsTest, EverySampleIsUsedOncePerEpoch) {
-  GroupRun run = Valleys({0, 1, 2, 3}, 0);
-  run.options.train_samples = 157;
-  run.options.micro_batch = 3;
-  run.options.stop = {.epochs = 3};
-  run.plan.batch_sizes = {4, 2, 0, 3};
-
-  const auto group = Train(run);
-
-  ExpectEverySampleOncePerEpoch(group, 157, 3);
-  for (const MemberRun& member : group) {
-    EXPECT_EQ(member.outcome, Outcome::kFinished);
-    EXPECT_EQ(member.parameters, group[0].parameters) << "training ends with the mean of all";
-  }
+  ExpectEpochsThatEndWithTheMean(Valleys({0, 1, 2, 3}, 0));
 }
 
 TEST(NeighbourRoundsTest, MeansOfBatchesAreAsGoodAsSums) {
@@ -447,69 +507,32 @@ TEST(NeighbourRoundsTest, MeansOfBatchesAreAsGoodAsSums) {
 }
 
 TEST(NeighbourRoundsTest, ValidationsAreOfTheMeanAndChangeNothing) {
-  GroupRun run = Valleys({0, 4, 8}, 9);
+  const GroupRun run = Valleys({0, 4, 8}, 9);
   const auto without = Train(run);
-  run.options.validation = {.policy = ValidationPolicy::kAuto, .rounds = 2, .samples = 10};
-  std::mutex mutex;
-  std::map<std::uint64_t, std::vector<float>> seen;
-  run.validate = [&](int, const RoundEngine& engine, std::span<const float> parameters) {
-    const std::scoped_lock lock(mutex);
-    seen[engine.rounds()].push_back(parameters[0]);
-    return 1.0;
-  };
 
-  const auto group = Train(run);
+  const LookedAt looked = TrainAndLook(run);
 
-  ASSERT_FALSE(seen.empty());
-  for (const auto& [rounds, values] : seen) {
-    ASSERT_EQ(values.size(), 3u);
-    EXPECT_EQ(values[1], values[0]);
-    EXPECT_EQ(values[2], values[0]);
+  for (const auto& [rounds, value] : looked.parameters) {
     if (rounds > 8) continue;
     double mean = 0;
     for (const MemberRun& member : without) mean += member.trace[rounds - 1][0] / 3;
-    EXPECT_NEAR(values[0], mean, 1e-5);
+    EXPECT_NEAR(value, mean, 1e-5);
   }
   for (std::size_t rank = 0; rank < 3; ++rank) {
-    EXPECT_EQ(group[rank].trace[6], without[rank].trace[6]) << rank;
+    EXPECT_EQ(looked.group[rank].trace[6], without[rank].trace[6]) << rank;
   }
 }
 
 TEST(NeighbourRoundsTest, WhatIsSuspendedGoesOnFromTheMean) {
-  GroupRun run = Valleys({0, 4, 1}, 40);
-  run.before_step = [](int rank, RoundEngine& engine, StepResult&) {
-    if (rank == 1 && engine.rounds() == 3) engine.RequestStop("later", StopKind::kSuspend);
-  };
+  const auto group = GoOnFromTheMean(Valleys({0, 4, 1}, 40), Valleys({0, 4, 1}, 60));
 
-  const auto group = Train(run);
-
-  ASSERT_TRUE(group[0].state && group[1].state);
-  EXPECT_EQ(group[0].outcome, Outcome::kSuspended);
-  EXPECT_EQ(group[0].parameters, group[1].parameters);
-  EXPECT_EQ(group[0].state->optimizer, group[1].state->optimizer);
-
-  GroupRun next = Valleys({0, 4, 1}, 60);
-  next.from = {.state = *group[0].state, .parameters = group[0].parameters};
-  for (const MemberRun& member : Train(next)) {
-    EXPECT_EQ(member.outcome, Outcome::kFinished);
-    EXPECT_NEAR(member.parameters[0], 5.0 / 3, 0.01);
-  }
+  ASSERT_EQ(group.size(), 3u);
+  for (const MemberRun& member : group) EXPECT_NEAR(member.parameters[0], 5.0 / 3, 0.01);
 }
 
 // A plan under which all members are alike follows: they become so, and go on with one momentum.
 TEST(NeighbourRoundsTest, MembersBecomeAlikeWithAPlanUnderWhichTheyAre) {
-  GroupRun run = Valleys({0, 4, 8}, 12);
-  run.before_step = [](int, RoundEngine& engine, StepResult&) {
-    if (engine.rounds() == 2) engine.OfferPlan({.version = 1, .batch_sizes = {1, 1, 1}});
-  };
-
-  const auto group = Train(run);
-
-  for (std::size_t round = 6; round < 12; ++round) {
-    EXPECT_EQ(group[1].trace[round], group[0].trace[round]);
-    EXPECT_EQ(group[2].trace[round], group[0].trace[round]);
-  }
-  EXPECT_NE(group[1].trace[1], group[0].trace[1]);
+  ExpectToBecomeAlike(Valleys({0, 4, 8}, 12));
 }
 
 EngineOptions OfSurvivors() {
@@ -521,37 +544,9 @@ EngineOptions OfSurvivors() {
 // After a loss those who live keep what is theirs, on a graph of those who are there; who joins
 // begins as the first of them.
 TEST(NeighbourRoundsTest, AGroupThatIsLostLeavesEachMemberItsOwn) {
-  const Members all(OfSurvivors(), 5);
-  policies::Plan plan{.version = 1,
-                      .synchronization = Synchronization::kDecentlam,
-                      .batch_sizes = {2, 3, 1, 2},
-                      .graph = Topology::kRing};
-  std::vector<Survivor*> members = {&all[0], &all[1], &all[2], &all[3]};
-  Train(members, {.plan = plan, .before_step = DieIn(4, 1), .told_of_rounds = false});
-  ASSERT_EQ(members.size(), 3u);
-  ASSERT_NE(all[0].parameters(), all[2].parameters());
-  std::map<const Member*, std::vector<float>> before;
-  for (Survivor* const member : members) {
-    EXPECT_EQ(member->member().rounds, 4u);
-    before[&member->member()] = member->parameters();
-  }
-
-  members.push_back(&all[4]);
-  plan.version = 10;
-  std::map<const Member*, std::vector<float>> begun;
-  std::mutex mutex;
-  Stage stage{.plan = plan};
-  stage.before_step = [&](RoundEngine& engine, collective::Transport& transport) {
-    const std::scoped_lock lock(mutex);
-    Survivor& own = *members[static_cast<std::size_t>(transport.rank())];
-    if (engine.rounds() == 4) begun.try_emplace(&own.member(), own.parameters());
-    return true;
-  };
-  Train(members, stage);
-
-  for (const auto& [member, parameters] : before) EXPECT_EQ(begun.at(member), parameters);
-  EXPECT_EQ(begun.at(&all[4].member()), before.at(&all[0].member()));
-  ExpectAlike(members);
+  ExpectALossToLeaveEachItsOwn(OfSurvivors(), {.synchronization = Synchronization::kDecentlam,
+                                               .batch_sizes = {2, 3, 1, 2},
+                                               .graph = Topology::kRing});
 }
 
 // Some have not heard of the last round: they take over the whole state of one that has.
