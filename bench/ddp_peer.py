@@ -18,6 +18,7 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_
 from snapshots import TEST_WINDOWS, images, loss_on, test_images, windows
 
 POWER_RANK = 2
+ONE_BUCKET_MB = 256
 POWER_FROM = 10  # steps; before it vectors travel whole
 
 
@@ -37,7 +38,10 @@ def wrapped(model, asked):
     """The model, whose gradients DistributedDataParallel averages where each step is to be common."""
     if asked.local_steps > 1:
         return model
-    net = torch.nn.parallel.DistributedDataParallel(model)
+    if asked.hook == "powersgd":
+        # Over Gloo the hook's reductions of several buckets overtake one another, and a process aborts: one bucket for all.
+        dist._DEFAULT_FIRST_BUCKET_BYTES = ONE_BUCKET_MB << 20
+    net = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=ONE_BUCKET_MB if asked.hook == "powersgd" else 25)
     if asked.hook == "fp16":
         net.register_comm_hook(None, default_hooks.fp16_compress_hook)
     elif asked.hook == "powersgd":

@@ -71,11 +71,12 @@ def resident_mib(pid, peak=False):
 
 
 class ShapedCluster(Cluster):
-    """Agents on shaped hosts, one device each; the coordinator on the machine itself."""
+    """Agents on shaped hosts, one device each, which take programs; the coordinator on the machine itself."""
 
     def __init__(self, folder, shaped, rate, shares):
         super().__init__(folder)
         self.shaped = shaped
+        os.environ["PYTHONPATH"] = str(ROOT / "python")  # of programs
         subprocess.run([shaped, "down"], check=True)
         subprocess.run([shaped, "up", "--rate", rate, "--cpu", shares], check=True, stdout=subprocess.DEVNULL)
         self.start_coordinator(f"{COORDINATOR}:0")
@@ -88,7 +89,7 @@ class ShapedCluster(Cluster):
         node = f"h{host}"
         self._start(node, [self.shaped, "exec", str(host), "--", BIN / "tactus-agent", "--coordinator", self.address,
                            "--node", node, "--devices", "cpu:0", "--address", f"10.99.0.{host + 1}", "--state-dir",
-                           self.folder / node, "--metrics-listen", "127.0.0.1:0", "--drain-deadline", "0",
+                           self.folder / node, "--metrics-listen", "127.0.0.1:0", "--drain-deadline", "0", "--allow-programs",
                            *self.security(node, self.address)])
 
     def stop(self):

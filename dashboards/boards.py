@@ -77,6 +77,8 @@ FLEET = {
         graph("Calls", "Calls answered a second, by method and code.", "ops",
               ("sum by (method, code) (rate(tactus_rpc_server_handled_total[$__rate_interval]))", "{{method}} {{code}}")),
         graph("Transfers", "Uploads and downloads under way.", "short", ("tactus_transfers", "{{direction}}"), interpolation="stepAfter"),
+        graph("Files on their way", "Whole in the coordinator's folder, and on their way to the bucket; none without one.", "short",
+              ("tactus_bucket_waiting_files", "{{instance}}"), min=0, interpolation="stepAfter"),
     ],
 }
 
@@ -213,6 +215,8 @@ FAULTS = {
         graph("Store writes", "Time that 99 in 100 durable writes stay below, and writes that failed in a second.", "s",
               ("instance:tactus_wal_fsync_seconds:p99_5m", "99 in 100"), ("rate(tactus_store_write_failures_total[5m])", "failures/s"),
               steps=GREEN_TO_RED(0.05, 0.1)),
+        graph("Bucket", "Requests a second that brought nothing: refused, busy (tried again) or broken. None without a bucket.", "ops",
+              ('sum by (method, outcome) (rate(tactus_bucket_requests_total{outcome=~"refused|busy|broken"}[5m]))', "{{method}} {{outcome}}"), min=0),
         graph("Left out", "Series beyond the bounds, and reports that agents dropped, within the last hour. 0 is good.", "short",
               ("increase(tactus_metrics_series_dropped_total[1h])", "series"),
               ("increase(tactus_agent_reports_dropped_total[1h])", "reports of {{node}}"), min=0),

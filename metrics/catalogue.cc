@@ -18,6 +18,7 @@ constexpr MetricLabel kJobLabel = {"job_id", " the 1,000 jobs at most that have 
 constexpr MetricLabel kNodeLabel = {"node", " nodes connected in the last hour"};
 constexpr MetricLabel kRankLabel = {"rank", " the first 256 of a job, of 16,384 workers in all"};
 constexpr MetricLabel kKindLabel = {"kind", ClosedSet<policies::kAxisFields>()};
+constexpr MetricLabel kBucketMethod = {"method", "GET|HEAD|PUT|POST|DELETE"};
 constexpr MetricLabel kGpuLabel = {"gpu", " NVML's number"};
 constexpr std::string_view kStates =
     "queued|starting|running|stopping|succeeded|failed|cancelled|suspending|paused";
@@ -100,6 +101,16 @@ constexpr MetricSpec kMetrics[] = {
         "are off."),
     CounterRow("tactus_backup_failures_total", {kCoordinator, kProcess}, "backups",
                "Scheduled backups that failed, or lack files that could not be read."),
+    CounterRow(
+        "tactus_bucket_requests_total",
+        {kCoordinator, kProcess, {{kBucketMethod, {"outcome", "ok|absent|refused|busy|broken"}}}},
+        "requests",
+        "Requests to the bucket of --blobs, each attempt: absent, there was no such object; "
+        "refused, it would be again; busy, it is tried again; broken, no whole answer came."),
+    HistogramRow("tactus_bucket_request_seconds", {kCoordinator, kProcess, {{kBucketMethod}}},
+                 "seconds", "Duration of one such attempt."),
+    GaugeRow("tactus_bucket_waiting_files", {kCoordinator, kProcess}, "files",
+             "Files that are whole in the coordinator's folder and on their way to the bucket."),
     GaugeRow("tactus_state_free_bytes", {kCoordinator, kProcess}, "bytes",
              "Room left on the file system of the state folder."),
     GaugeRow("tactus_state_size_bytes", {kCoordinator, kProcess}, "bytes",

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "metrics/catalogue.h"
@@ -52,8 +53,13 @@ class Children {
 
  private:
   Metric& Add(const std::string& first, const std::string& second) {
-    if (second_.empty()) return family_.Add({{first_, first}});
-    return family_.Add({{first_, first}, {second_, second}});
+    prometheus::Labels labels = {{first_, first}};
+    if (!second_.empty()) labels.emplace(second_, second);
+    if constexpr (std::is_same_v<Metric, Histogram>) {
+      return family_.Add(labels, Bounds(kRoundSecondsBounds));
+    } else {
+      return family_.Add(labels);
+    }
   }
 
   Family<Metric>& family_;
@@ -100,6 +106,9 @@ struct CoordinatorMetrics::Families {
   Gauge& OneGauge(std::string_view name) { return r.GaugeFamily(name).Add({}); }
   Children<Counter> Counters(std::string_view name) { return {r.CounterFamily(name), Spec(name)}; }
   Children<Gauge> Gauges(std::string_view name) { return {r.GaugeFamily(name), Spec(name)}; }
+  Children<Histogram> Histograms(std::string_view name) {
+    return {r.HistogramFamily(name), Spec(name)};
+  }
 
   MetricsRegistry& r;  // first: the families below register with it
   Children<Gauge> jobs = Gauges("tactus_jobs");
@@ -128,6 +137,9 @@ struct CoordinatorMetrics::Families {
   Children<Counter> membership = Counters("tactus_membership_changes_total");
   Children<Counter> calls = Counters("tactus_rpc_server_handled_total");
   Children<Counter> refused = Counters("tactus_refused_total");
+  Children<Counter> bucket_requests = Counters("tactus_bucket_requests_total");
+  Children<Histogram> bucket_seconds = Histograms("tactus_bucket_request_seconds");
+  Gauge& bucket_waiting = OneGauge("tactus_bucket_waiting_files");
   Gauge& disk_floor = OneGauge("tactus_state_floor_bytes");
   Children<Gauge> transfers = Gauges("tactus_transfers");
   Counter& events = OneCounter("tactus_events_total");
@@ -203,6 +215,16 @@ void CoordinatorMetrics::SetBackups(Duration every, double newest_wall_seconds) 
 }
 
 void CoordinatorMetrics::CountBackupFailure() { families_->backup_failures.Increment(); }
+
+void CoordinatorMetrics::CountBucketRequest(const std::string& method, const std::string& outcome,
+                                            Duration took) {
+  families_->bucket_requests.At(method, outcome).Increment();
+  families_->bucket_seconds.At(method).Observe(ToSeconds(took));
+}
+
+void CoordinatorMetrics::SetBucketWaiting(std::size_t files) {
+  families_->bucket_waiting.Set(static_cast<double>(files));
+}
 
 void CoordinatorMetrics::SetTransfers(const std::string& direction, std::size_t calls) {
   families_->transfers.At(direction).Set(static_cast<double>(calls));

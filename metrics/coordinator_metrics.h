@@ -73,6 +73,10 @@ class CoordinatorMetrics {
   void SetBackups(Duration every, double newest_wall_seconds);
   // tactus_backup_failures_total
   void CountBackupFailure();
+  // tactus_bucket_requests_total{method,outcome}, tactus_bucket_request_seconds{method}
+  void CountBucketRequest(const std::string& method, const std::string& outcome, Duration took);
+  // tactus_bucket_waiting_files
+  void SetBucketWaiting(std::size_t files);
   // tactus_transfers{direction}
   void SetTransfers(const std::string& direction, std::size_t calls);
   // tactus_refused_total{bound}

@@ -16,25 +16,30 @@
 namespace tactus::runtime {
 namespace {
 
-// One name of a way, which no link is followed for. -1, and errno: ELOOP, it is one.
-int OpenName(int folder, const std::string& name, int flags) {
+// What was opened by that name, or, where nothing could be, what has the name.
+bool IsLink(int opened, int folder, const std::string& name) {
+  struct stat found = {};
+  const int status = opened >= 0 ? ::fstat(opened, &found)
+                                 : ::fstatat(folder, name.c_str(), &found, AT_SYMLINK_NOFOLLOW);
+  return status == 0 && S_ISLNK(found.st_mode);
+}
+
+// One name of a way, which no link is followed for. None, and errno: ELOOP, it is one, though one
+// may be opened as such (O_PATH), and is said to be no folder where a folder is asked for.
+Descriptor OpenName(int folder, const std::string& name, int flags) {
   int opened = -1;
   do {
     opened = ::openat(folder, name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC);
   } while (opened < 0 && errno == EINTR);
-  // A link may be opened as such, and one that is asked for as a folder is said to be none.
-  const int error = opened < 0 ? errno : 0;
-  struct stat found = {};
-  const bool link = opened < 0 ? error == ENOTDIR && ::fstatat(folder, name.c_str(), &found,
-                                                               AT_SYMLINK_NOFOLLOW) == 0
-                               : (flags & O_PATH) != 0 && ::fstat(opened, &found) == 0;
-  if (link && S_ISLNK(found.st_mode)) {
-    if (opened >= 0) ::close(opened);
+  const int error = errno;
+  Descriptor one(opened);
+  if (IsLink(opened, folder, name)) {
+    one = {};
     errno = ELOOP;
-    return -1;
+  } else if (!one.open()) {
+    errno = error;
   }
-  if (opened < 0) errno = error;
-  return opened;
+  return one;
 }
 
 // As openat2(2) with the ways that OpenBeneath allows, name by name: where a service manager's
@@ -52,8 +57,8 @@ Descriptor Walk(int folder, const std::filesystem::path& path, int flags) {
       return {};
     }
     const bool last = std::next(part) == path.end();
-    Descriptor next(
-        OpenName(at, part->empty() ? "." : part->string(), last ? flags : O_PATH | O_DIRECTORY));
+    Descriptor next =
+        OpenName(at, part->empty() ? "." : part->string(), last ? flags : O_PATH | O_DIRECTORY);
     if (last || !next.open()) return next;
     above = std::move(next);
     at = above.get();

@@ -27,6 +27,7 @@
 #include "agent/daemon/preemption_watch.h"
 #include "cuda/nvml.h"
 #include "metrics/agent_metrics.h"
+#include "runtime/cpu_quota.h"
 #include "runtime/daemon_flags.h"
 #include "runtime/http_server.h"
 #include "runtime/logging.h"
@@ -89,7 +90,7 @@ tactus::agent::Host ThisHost() {
   ::gethostname(name.data(), name.size() - 1);
   return {.name = absl::AsciiStrToLower(name.data()),
           .processor_model = ProcessorModel(),
-          .cores = std::max(1u, std::thread::hardware_concurrency()),
+          .cores = tactus::runtime::UsableCores(std::thread::hardware_concurrency()),
           .memory_bytes = MemoryBytes(),
           .home = Variable("HOME"),
           .state_folders = {tactus::runtime::FoldersFromEnvironment().state}};

@@ -59,7 +59,7 @@ struct AgentFlags {
 struct Host {
   std::string name{};
   std::string processor_model{};
-  unsigned cores = 1;                        // >= 1
+  unsigned cores = 1;                        // >= 1: that it may use (cpu_quota.h)
   std::uint64_t memory_bytes = 0;            // 0: not known
   std::vector<cuda::GpuIdentity> gpus{};     // by index, which is the position; as NVML has them
   std::string no_gpus_reason{};              // where there are none

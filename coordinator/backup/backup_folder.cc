@@ -170,7 +170,7 @@ absl::Status BackupFolder::TakeBlobs(const Order& order, const std::set<std::str
                   .to = to,
                   .sha256 = sha256,
                   .cancelled = order.cancelled};
-    if (order.fetch && !std::filesystem::exists(from, error)) {
+    if (order.fetch) {
       copy.fetch = [&](const FileCopy::Take& take) { return order.fetch(sha256, take); };
     }
     const absl::StatusOr<CopiedFile> copied = CopyDurably(copy);

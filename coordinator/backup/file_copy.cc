@@ -30,9 +30,10 @@ absl::Status AppendFetched(const FileCopy& copy, runtime::ArrivingFile& to) {
 }
 
 absl::Status Append(const FileCopy& copy, runtime::ArrivingFile& to) {
-  if (copy.fetch) return AppendFetched(copy, to);
   absl::StatusOr<service::ArtifactReader> from =
       service::ArtifactReader::Open(copy.folder, copy.name);
+  // A file leaves the folder when it is elsewhere, never before; one that is open stays readable.
+  if (absl::IsNotFound(from.status()) && copy.fetch) return AppendFetched(copy, to);
   if (!from.ok()) return NotReadable(copy, from.status());
   while (true) {
     if (copy.cancelled()) return absl::CancelledError("copy: is not wanted any more");

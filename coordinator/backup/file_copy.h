@@ -18,7 +18,8 @@ struct FileCopy {
   std::string to{};                   // where its copy is to lie; nothing is there
   std::string sha256{};               // what its content has; empty: not known
   std::function<bool()> cancelled{};  // asked now and then
-  // Where the file does not lie in a folder: gives all of it to `take`, piece by piece.
+  // Where the file does not lie in the folder, or no more: gives all of it to `take`, piece by
+  // piece. Empty: it lies nowhere else.
   using Take = std::function<absl::Status(std::string_view)>;
   std::function<absl::Status(const Take& take)> fetch{};
 };

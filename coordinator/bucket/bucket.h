@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -70,6 +71,8 @@ class Bucket {
   // are paid for and seen by nobody. Returns of how many uploads.
   absl::StatusOr<std::size_t> RemoveOldParts(const std::string& prefix, Duration age);
 
+  // As Requester::Watch.
+  void Watch(std::function<void(const Attempted&)> watch) { requester_.Watch(std::move(watch)); }
   // As Requester::Stop.
   void Stop() { requester_.Stop(); }
 

@@ -172,8 +172,10 @@ absl::StatusOr<Answer> Requester::Send(const Request& request) {
   const int attempts = request.attempts > 0 ? request.attempts : options_.attempts;
   Rng rng(draws_++);
   for (int failures = 1;; ++failures) {
+    const Instant began = runtime::Now();
     absl::StatusOr<Answer> answer = Attempt(request, body_sha256);
     if (stopping_) return absl::CancelledError("blobs: the coordinator is stopping");
+    Tell(request, answer, began);
     if (!answer.ok() && !runtime::IsRetryable(answer.status())) return answer;
     // What an object holds is nobody's word about the request.
     const bool object = request.method == "GET" && !request.key.empty();
@@ -187,6 +189,20 @@ absl::StatusOr<Answer> Requester::Send(const Request& request) {
       return absl::CancelledError("blobs: the coordinator is stopping");
     }
   }
+}
+
+void Requester::Tell(const Request& request, const absl::StatusOr<Answer>& answer,
+                     Instant began) const {
+  const absl::Status judged = answer.ok() ? Judge(*answer, AskedOf(request)) : answer.status();
+  std::string_view outcome = "refused";
+  if (judged.ok()) {
+    outcome = "ok";
+  } else if (absl::IsNotFound(judged)) {
+    outcome = "absent";
+  } else if (runtime::IsRetryable(judged)) {
+    outcome = answer.ok() ? "busy" : "broken";
+  }
+  watch_({.method = request.method, .outcome = outcome, .took = runtime::Now() - began});
 }
 
 absl::StatusOr<Answer> Requester::Attempt(const Request& request, const std::string& body_sha256) {

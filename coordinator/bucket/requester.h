@@ -5,14 +5,17 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/time.h"
 #include "coordinator/bucket/answers.h"
 #include "coordinator/bucket/bucket_options.h"
 #include "threads/mutex.h"
@@ -35,6 +38,15 @@ struct Request {
   int attempts = 0;                 // 0: the options'
 };
 
+// One attempt at a request.
+struct Attempted {
+  std::string_view method{};  // of HTTP
+  // ok; absent, there is no such object; refused, it would be again; busy, it may pass later;
+  // broken, no answer came, or not all of it.
+  std::string_view outcome{};
+  Duration took{};
+};
+
 // Whoever calls waits; as many at once as there are threads, each on a connection of its own, which
 // is kept for the next. Any thread.
 class Requester {
@@ -50,6 +62,10 @@ class Requester {
   // trusted; Cancelled, Stop.
   absl::StatusOr<Answer> Send(const Request& request);
 
+  // Is told of each attempt that Stop did not end, on whichever thread made it. Before a second
+  // thread calls.
+  void Watch(std::function<void(const Attempted&)> watch) { watch_ = std::move(watch); }
+
   // What is under way, and comes, ends with Cancelled within a second. Any thread.
   void Stop();
 
@@ -59,6 +75,7 @@ class Requester {
  private:
   struct Connection;
   absl::StatusOr<Answer> Attempt(const Request& request, const std::string& body_sha256);
+  void Tell(const Request& request, const absl::StatusOr<Answer>& answer, Instant began) const;
   static absl::Status Failure(const Connection& connection, int code, const Asked& asked);
   void Configure(Connection& connection, const Keys& keys) const;
   void SetRequest(void* curl, const Request& request) const;
@@ -69,6 +86,7 @@ class Requester {
   const BucketOptions options_;
   const Place place_;
   const std::string address_;
+  std::function<void(const Attempted&)> watch_ = [](const Attempted&) {};
   std::atomic<bool> stopping_ = false;
   std::atomic<std::uint64_t> draws_ = 0;
   threads::Mutex mutex_;

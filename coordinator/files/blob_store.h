@@ -17,6 +17,10 @@
 #include "coordinator/job/records.h"
 #include "runtime/control_thread.h"
 
+namespace tactus::metrics {
+class CoordinatorMetrics;
+}  // namespace tactus::metrics
+
 namespace tactus::service {
 
 class BlobWriter;
@@ -41,6 +45,8 @@ class BlobStore {
     runtime::ControlThread& files;
     // False: another coordinator may lead by now, and nothing is removed; any thread.
     std::function<bool()> leads;
+    // Counts what is asked of others; none: nobody does. It outlives Join.
+    metrics::CoordinatorMetrics* metrics = nullptr;
   };
   virtual void Start(const Surroundings&) {}
   // What is waited for, now and later, ends with an error within a second. Any thread.

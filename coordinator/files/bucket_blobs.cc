@@ -8,6 +8,7 @@
 
 #include "coordinator/files/bucket_reader.h"
 #include "coordinator/files/state_folder.h"
+#include "metrics/coordinator_metrics.h"
 #include "runtime/logging.h"
 #include "runtime/now.h"
 #include "runtime/sha256.h"
@@ -19,6 +20,8 @@ namespace {
 // Files that go to the bucket at once, and questions: ranges, sizes, listings, removals.
 constexpr std::size_t kCarriers = 4;
 constexpr std::size_t kAskers = 8;
+// Of the askers: a sweep of thousands holds up no reader.
+constexpr std::size_t kDiscards = 2;
 constexpr std::size_t kFetchBytes = std::size_t{8} << 20;
 
 std::string KeyOf(const std::string& sha256) { return BlobPath(kBlobsName, sha256); }
@@ -83,9 +86,16 @@ BucketBlobs::~BucketBlobs() {
 
 void BucketBlobs::Start(const Surroundings& surroundings) {
   around_.emplace(surroundings);
+  if (metrics::CoordinatorMetrics* const metrics = around_->metrics) {
+    bucket_->Watch([metrics](const bucket::Attempted& attempted) {
+      metrics->CountBucketRequest(std::string(attempted.method), std::string(attempted.outcome),
+                                  attempted.took);
+    });
+  }
   around_->files.Post([this] {
     for (const std::string& sha256 : arriving_.NamesOfWhole()) carried_.insert(sha256);
     if (carried_.empty()) return;
+    CountWaiting();
     runtime::Logger("files")->info("blobs go to the bucket count={}", carried_.size());
     carry_.emplace(around_->files);
     CarryNext();
@@ -144,10 +154,10 @@ absl::StatusOr<BlobWriter> BucketBlobs::Write(const Upload& upload) {
 
 void BucketBlobs::Keep(const std::string& sha256, Kept done) {
   // A removal that is under way would take what is brought now along.
-  const auto discarding = discarding_.find(sha256);
-  if (discarding != discarding_.end()) return discarding->second.push_back(std::move(done));
+  if (!Retrieve(sha256)) return discarding_[sha256].waiting.push_back(std::move(done));
   const auto [entry, first] = bringing_.try_emplace(sha256);
   entry->second.push_back(std::move(done));
+  CountWaiting();
   if (first) Bring(sha256);
 }
 
@@ -202,6 +212,7 @@ void BucketBlobs::OnBrought(const std::string& sha256, std::uint64_t size_bytes,
   }
   std::vector<Kept> waiting = std::move(bringing_[sha256]);
   bringing_.erase(sha256);
+  CountWaiting();
   for (const Kept& done : waiting) done(ForCaller(status));
 }
 
@@ -257,9 +268,8 @@ std::size_t BucketBlobs::Sweep(const std::set<std::string>& used, job::WallTime 
     if (used.contains(sha256) || !IsUnused(sha256, entry, now - kUnusedAge.count())) continue;
     names.push_back(sha256);
   }
-  const std::size_t count = names.size();
-  Discard(std::move(names));
-  return swept + count;
+  Discard(names);
+  return swept + names.size();
 }
 
 std::set<std::string> BucketBlobs::Remove(const std::set<std::string>& unnamed,
@@ -276,7 +286,7 @@ std::set<std::string> BucketBlobs::Remove(const std::set<std::string>& unnamed,
       left.insert(sha256);
     }
   }
-  Discard(std::move(names));
+  Discard(names);
   return left;
 }
 
@@ -285,40 +295,63 @@ void BucketBlobs::SetKeepAll(bool keep_all) {
   arriving_.SetKeepAll(keep_all);
 }
 
-// They are not there from now on: whoever brings one again waits until it is gone.
-void BucketBlobs::Discard(std::vector<std::string> names) {
-  if (names.empty()) return;
+// They are not there from now on.
+void BucketBlobs::Discard(const std::vector<std::string>& names) {
   for (const std::string& sha256 : names) {
-    there_.erase(sha256);
-    discarding_.try_emplace(sha256);
+    const auto found = there_.find(sha256);
+    discarding_[sha256].size_bytes = found->second.size_bytes;
+    there_.erase(found);
+    to_discard_.push_back(sha256);
     if (!refreshing_.empty()) discarded_.insert(sha256);
   }
-  boost::asio::post(askers_, [this, names = std::move(names)] {
-    for (const std::string& sha256 : names) {
-      // Asked each time: whoever leads by now may have a job that names it.
-      const absl::Status status = around_->leads()
-                                      ? bucket_->Remove(KeyOf(sha256))
-                                      : absl::CancelledError("another coordinator may lead");
-      around_->files.Post([this, sha256, status] { OnDiscarded(sha256, status); });
-    }
-  });
+  DiscardNext();
+}
+
+void BucketBlobs::DiscardNext() {
+  while (discards_ < kDiscards && !to_discard_.empty()) {
+    const std::string sha256 = std::move(to_discard_.front());
+    to_discard_.pop_front();
+    const auto found = discarding_.find(sha256);
+    if (found == discarding_.end() || std::exchange(found->second.asked, true)) continue;
+    ++discards_;
+    Ask<absl::Status>(
+        askers_,
+        [this, sha256] {
+          // Asked each time: whoever leads by now may have a job that names it.
+          return around_->leads() ? bucket_->Remove(KeyOf(sha256))
+                                  : absl::CancelledError("another coordinator may lead");
+        },
+        [this, sha256](const absl::Status& status) { OnDiscarded(sha256, status); });
+  }
+}
+
+// True: it is not about to be removed, or no more. False: it is being removed.
+bool BucketBlobs::Retrieve(const std::string& sha256) {
+  const auto found = discarding_.find(sha256);
+  if (found == discarding_.end()) return true;
+  if (found->second.asked) return false;
+  Enter(sha256, found->second.size_bytes);
+  discarding_.erase(found);
+  return true;
 }
 
 // What could not be removed, or was removed without our knowing, the next listing says.
 void BucketBlobs::OnDiscarded(const std::string& sha256, const absl::Status& status) {
   Tell(absl::IsCancelled(status) ? absl::OkStatus() : status);
   const auto found = discarding_.find(sha256);
-  std::vector<Kept> waiting = std::move(found->second);
+  std::vector<Kept> waiting = std::move(found->second.waiting);
   discarding_.erase(found);
+  --discards_;
   if (!arriving_.Has(sha256)) removed_(sha256);
   for (Kept& done : waiting) Keep(sha256, std::move(done));
+  DiscardNext();
 }
 
 void BucketBlobs::Refresh(Kept done) {
   refreshing_.push_back(std::move(done));
   if (refreshing_.size() > 1) return;
   discarded_.clear();
-  for (const auto& [sha256, waiting] : discarding_) discarded_.insert(sha256);
+  for (const auto& [sha256, discarded] : discarding_) discarded_.insert(sha256);
   using Listed = absl::StatusOr<std::map<std::string, std::uint64_t>>;
   Ask<Listed>(
       askers_,
@@ -359,7 +392,10 @@ void BucketBlobs::CarryNext() {
   const std::string sha256 = *carried_.begin();
   Keep(sha256, [this, sha256](const absl::Status& status) {
     if (!carry_) return;
-    if (absl::IsDataLoss(status) || !arriving_.SizeOfWhole(sha256)) carried_.erase(sha256);
+    if (absl::IsDataLoss(status) || !arriving_.SizeOfWhole(sha256)) {
+      carried_.erase(sha256);
+      CountWaiting();
+    }
     if (status.ok() || absl::IsDataLoss(status)) return CarryNext();
     carry_->After(options_.retry, [this] { CarryNext(); });
   });
@@ -381,6 +417,14 @@ BlobStore::Fetch BucketBlobs::Source() const {
     }
     return absl::OkStatus();
   };
+}
+
+// What is brought and there already counts, too: it is being looked for.
+void BucketBlobs::CountWaiting() {
+  if (around_->metrics == nullptr) return;
+  const auto others = std::ranges::count_if(
+      bringing_, [this](const auto& one) { return !carried_.contains(one.first); });
+  around_->metrics->SetBucketWaiting(carried_.size() + static_cast<std::size_t>(others));
 }
 
 // Once for as long as it goes wrong in one way.

@@ -5,6 +5,7 @@
 #include <boost/asio/thread_pool.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -81,13 +82,16 @@ class BucketBlobs final : public BlobStore {
            std::function<void(Result)> then);
   void Enter(const std::string& sha256, std::uint64_t size_bytes);
   bool IsUnused(const std::string& sha256, const Entry& entry, job::WallTime limit) const;
-  void Discard(std::vector<std::string> names);
+  void Discard(const std::vector<std::string>& names);
+  void DiscardNext();
+  bool Retrieve(const std::string& sha256);
   void OnDiscarded(const std::string& sha256, const absl::Status& status);
   void Bring(const std::string& sha256);
   void OnBrought(const std::string& sha256, std::uint64_t size_bytes, absl::Status status);
   void OnListed(job::WallTime since,
                 const absl::StatusOr<std::map<std::string, std::uint64_t>>& listed);
   void CarryNext();
+  void CountWaiting();
   void Tell(const absl::Status& status);
   void Gone(const std::string& sha256);
 
@@ -104,8 +108,15 @@ class BucketBlobs final : public BlobStore {
   std::function<void(const std::string& sha256)> removed_ = [](const std::string&) {};
   std::map<std::string, Entry> there_;  // in the bucket
   bool keep_all_ = false;
-  std::map<std::string, std::vector<Kept>> bringing_;    // who waits for one that is on its way
-  std::map<std::string, std::vector<Kept>> discarding_;  // who waits for one to be gone first
+  std::map<std::string, std::vector<Kept>> bringing_;  // who waits for one that is on its way
+  struct Discarded {
+    std::uint64_t size_bytes = 0;
+    bool asked = false;
+    std::vector<Kept> waiting{};  // for it to be gone first; none before it is asked
+  };
+  std::map<std::string, Discarded> discarding_;
+  std::deque<std::string> to_discard_;  // in their order; of some of them nothing is left to do
+  std::size_t discards_ = 0;            // that are asked
   std::set<std::string> carried_;  // of the folder at Start: those that are not in the bucket yet
   std::optional<runtime::Timer> carry_;
   std::vector<Kept> refreshing_;     // who waits for the listing; empty: none is under way

@@ -169,7 +169,9 @@ class ServerImpl final : public Server {
             log_sink_.Take(node, lines);
           });
     });
-    blobs_->Start({.files = files_, .leads = [this] { return store_->Leads(); }});
+    blobs_->Start({.files = files_,
+                   .leads = [this] { return store_->Leads(); },
+                   .metrics = &metrics_});
     upkeep_.Start();
     backups_.Start();
     if (status.ok()) status = Serve();

@@ -81,6 +81,11 @@ CASES = {
     "TactusBackupOld": (
         [series("tactus_backup_last_success_timestamp_seconds", "0x240"), series("tactus_backup_interval_seconds", "3600x240")],
         [series("tactus_backup_last_success_timestamp_seconds", "0x100 6000x140"), series("tactus_backup_interval_seconds", "3600x240")], 180),
+    "TactusBucketFailing": (
+        [series("tactus_bucket_requests_total", "0+5x60", method="PUT", outcome="broken"),
+         series("tactus_bucket_requests_total", "7x60", method="PUT", outcome="ok")],
+        [series("tactus_bucket_requests_total", "0+5x60", method="PUT", outcome="busy"),
+         series("tactus_bucket_requests_total", "0+1x60", method="PUT", outcome="ok")], 30),
     "TactusStoreFailing": ([series("tactus_store_failing", "1x20")], [series("tactus_store_failing", "0x20")], 5),
     "TactusDiskFull": (
         [series("tactus_state_free_bytes", "5x20"), series("tactus_state_size_bytes", "100x20")],

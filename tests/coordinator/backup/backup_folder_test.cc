@@ -64,6 +64,72 @@ TEST_F(BackupFolderTest, ABackupHasTheDatabaseAndWhatItsJobsNameAndNothingElse) 
   EXPECT_TRUE((*store)->FindJob("job-1").ok());
 }
 
+TEST_F(BackupFolderTest, AFileThatHasLeftTheFolderIsFetchedAndNoOther) {
+  state_.AddJob(1, "here");
+  state_.AddJob(2, "gone");
+  std::filesystem::remove_all(std::filesystem::path(state_.BlobOf("gone")).parent_path());
+  std::vector<std::string> fetched;
+  state_.CopyDatabase();
+
+  const auto report = BackupFolder(to_.path(), 7)
+                          .Write({.now = At(0),
+                                  .state_folder = state_.path(),
+                                  .fetch =
+                                      [&](const std::string& sha256, const auto& take) {
+                                        fetched.push_back(sha256);
+                                        return take("gone");
+                                      },
+                                  .copy_read = [] {},
+                                  .cancelled = [] { return false; }});
+
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_THAT(fetched, ElementsAre(HashOf("gone")));
+  EXPECT_THAT(report->missing, IsEmpty());
+  EXPECT_EQ(ReadFile(BlobIn(report->name, "here")), "here");
+  EXPECT_EQ(ReadFile(BlobIn(report->name, "gone")), "gone");
+}
+
+// What is about to leave the folder for a bucket is still there when the copy begins, or is in the
+// bucket by then: there is no moment between.
+TEST_F(BackupFolderTest, FilesThatLeaveTheFolderMeanwhileAreAllThere) {
+  constexpr int kFiles = 300;
+  for (int i = 0; i < kFiles; ++i) state_.AddJob(i + 1, std::to_string(i));
+  state_.CopyDatabase();
+  std::mutex mutex;
+  std::map<std::string, std::string> bucket;
+  std::atomic<bool> began = false;
+  std::thread leaving([&] {
+    while (!began) std::this_thread::yield();
+    for (int i = 0; i < kFiles; ++i) {
+      {
+        const std::lock_guard lock(mutex);
+        bucket[HashOf(std::to_string(i))] = std::to_string(i);
+      }
+      std::filesystem::remove(state_.BlobOf(std::to_string(i)));
+    }
+  });
+
+  const auto report = BackupFolder(to_.path(), 7)
+                          .Write({.now = At(0),
+                                  .state_folder = state_.path(),
+                                  .fetch =
+                                      [&](const std::string& sha256, const auto& take) {
+                                        const std::lock_guard lock(mutex);
+                                        const auto found = bucket.find(sha256);
+                                        if (found == bucket.end())
+                                          return absl::NotFoundError("not there");
+                                        return take(found->second);
+                                      },
+                                  .copy_read = [&] { began = true; },
+                                  .cancelled = [] { return false; }});
+  began = true;
+  leaving.join();
+
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_THAT(report->missing, IsEmpty());
+  EXPECT_EQ(report->files_copied, std::size_t{kFiles});
+}
+
 TEST_F(BackupFolderTest, TheSecondOneCopiesWhatIsNewAndSharesTheRest) {
   state_.AddJob(1, "one");
   ASSERT_TRUE(Write(0).ok());

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/rng.h"
+#include "metrics/coordinator_metrics.h"
 #include "runtime/now.h"
 #include "runtime/sha256.h"
 #include "runtime/status.h"
@@ -59,7 +60,13 @@ class BucketBlobsTest : public testing::Test {
     ASSERT_TRUE(blobs.ok()) << blobs.status();
     blobs_ = *std::move(blobs);
     blobs_->SetRemoved([this](const std::string& sha256) { removed_.insert(sha256); });
-    blobs_->Start({.files = *files_, .leads = [this] { return leads_.load(); }});
+    blobs_->Start({.files = *files_,
+                   .leads =
+                       [this] {
+                         removals_go_on_.wait();
+                         return leads_.load();
+                       },
+                   .metrics = &metrics_});
   }
   // As a coordinator that is stopped.
   void Close() {
@@ -140,6 +147,9 @@ class BucketBlobsTest : public testing::Test {
     fault["times"] = times;
     process_->Order({{"faults", {fault}}});
   }
+  bool Says(const std::string& line) {
+    return metrics::WriteText(*metrics_.registry()).find(line) != std::string::npos;
+  }
   std::size_t FilesHere() const {
     std::size_t files = 0;
     std::error_code ignored;
@@ -159,6 +169,13 @@ class BucketBlobsTest : public testing::Test {
   static support::BucketProcess* process_;
   const TemporaryFolder folder_;
   std::atomic<bool> leads_ = true;
+  std::promise<void> go_on_;
+  std::shared_future<void> removals_go_on_ = [] {
+    std::promise<void> at_once;
+    at_once.set_value();
+    return at_once.get_future().share();
+  }();
+  metrics::CoordinatorMetrics metrics_{"1"};
   std::set<std::string> removed_;  // files' thread
   std::unique_ptr<runtime::ControlThread> files_;
   std::unique_ptr<BucketBlobs> blobs_;
@@ -347,6 +364,55 @@ TEST_F(BucketBlobsTest, OneThatComesWhileItGoesIsThereAfterwards) {
     EXPECT_TRUE(Objects().contains(KeyOf(content)));
     EXPECT_EQ(*Get(HashOf(content)), content);
   }
+}
+
+TEST_F(BucketBlobsTest, OneThatComesBeforeItsTurnToGoStaysAndWaitsForNoOther) {
+  Open();
+  std::set<std::string> all;
+  for (const char* content : {"a", "b", "c", "d", "e"}) {
+    ASSERT_TRUE(Put(content).ok());
+    all.insert(HashOf(content));
+  }
+  const std::string last = *all.rbegin();
+  removals_go_on_ = go_on_.get_future().share();
+  On([&] { return blobs_->Remove(all, runtime::WallNow() + 1); });
+  std::promise<absl::Status> kept;
+  std::future<absl::Status> came = kept.get_future();
+  files_->Post(
+      [&] { blobs_->Keep(last, [&](const absl::Status& status) { kept.set_value(status); }); });
+
+  const std::future_status before = came.wait_for(std::chrono::seconds(20));
+  go_on_.set_value();
+
+  EXPECT_EQ(before, std::future_status::ready);
+  EXPECT_TRUE(came.get().ok());
+  Until([&] { return Objects().size() == 1; });
+  EXPECT_TRUE(On([&] { return blobs_->Find(last)->complete; }));
+  EXPECT_FALSE(On([&] { return removed_; }).contains(last));
+}
+
+TEST_F(BucketBlobsTest, WhatIsAskedOfTheBucketAndWaitsForItIsCounted) {
+  Open();
+  Fail({{"kind", "status"}, {"method", "PUT"}, {"status", 503}, {"code", "SlowDown"}}, 1);
+  ASSERT_TRUE(Put("one").ok());
+  process_->Order({{"remove", {KeyOf("one")}}});
+  EXPECT_TRUE(absl::IsNotFound(Get(HashOf("one")).status()));
+  Fail({{"kind", "cut"}, {"method", "PUT"}}, 1'000'000);
+  ASSERT_TRUE(Commit("two").ok());
+
+  Close();
+  Open();
+
+  Until([&] { return Says("tactus_bucket_waiting_files 1\n"); });
+  Until(
+      [&] { return !Says("tactus_bucket_requests_total{method=\"PUT\",outcome=\"broken\"} 0\n"); });
+  EXPECT_TRUE(Says("tactus_bucket_requests_total{method=\"PUT\",outcome=\"ok\"} 1\n"));
+  EXPECT_TRUE(Says("tactus_bucket_requests_total{method=\"PUT\",outcome=\"busy\"} 1\n"));
+  EXPECT_TRUE(Says("tactus_bucket_requests_total{method=\"GET\",outcome=\"absent\"} 1\n"));
+  EXPECT_TRUE(Says("tactus_bucket_requests_total{method=\"GET\",outcome=\"refused\"} 0\n"));
+  EXPECT_FALSE(Says("tactus_bucket_request_seconds_count{method=\"PUT\"} 0\n"));
+  process_->Clear();
+  Until([&] { return Says("tactus_bucket_waiting_files 0\n"); });
 }
 
 TEST_F(BucketBlobsTest, WhoDoesNotLeadRemovesNothing) {
