@@ -99,12 +99,14 @@ absl::Status ProgramTrainee::Compute(const engine::Batch& batch, engine::RoundEn
   if (!failure_.ok()) return failure_;
   engine_ = &engine;
   if (program_.reads_ahead) ahead_ = engine.LikelyNext();
+  missing_.assign(batch.last_of_round ? engine.early_segments() : 0, true);
   const Answer answer = turns_.Ask({.kind = Request::Kind::kCompute,
                                     .indices = batch.indices,
                                     .unit = batch.unit,
                                     .epoch = batch.epoch,
                                     .first_of_sum = batch.first_of_sum,
                                     .last_of_round = batch.last_of_round,
+                                    .early_segments = missing_.size(),
                                     .ahead = ahead_,
                                     .rounds = engine.rounds(),
                                     .epochs = engine.ledger().epoch(),
@@ -113,6 +115,19 @@ absl::Status ProgramTrainee::Compute(const engine::Batch& batch, engine::RoundEn
   engine_ = nullptr;
   sums_->losses.span()[0] += answer.loss_sum;
   return answer.status;
+}
+
+absl::Status ProgramTrainee::SegmentReady(std::size_t segment) {
+  if (segment >= missing_.size()) {
+    return absl::FailedPreconditionError("no such segment can be ready now");
+  }
+  if (!missing_[segment]) {
+    return absl::FailedPreconditionError("segment " + program_.segments[segment].name +
+                                         " was ready before in this batch");
+  }
+  missing_[segment] = false;
+  engine_->SegmentReady(segment);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<model::EvaluationSums> ProgramTrainee::Evaluate(std::span<const std::uint64_t>) {

@@ -20,9 +20,10 @@ class ProgramTrainee final : public worker::Trainee, private engine::ForeignOpti
   // `turns` outlives it.
   ProgramTrainee(Program program, Turns& turns) : program_(std::move(program)), turns_(turns) {}
 
-  // By the program, while it computes a batch that is the last of its round: as
-  // RoundEngine::SegmentReady. Any thread, one at a time.
-  void SegmentReady(std::size_t segment) { engine_->SegmentReady(segment); }
+  // By the program, while it computes a batch: as RoundEngine::SegmentReady, of those that may
+  // leave before the loss is known. Any thread, one at a time. Errors: FailedPrecondition, it is
+  // none of these, or was ready before.
+  absl::Status SegmentReady(std::size_t segment);
 
   // Asks `edge` of the program, and lets it tell the others of the group what it wants, until
   // nobody has anything more to tell. Errors: Unavailable, the group was lost; the program's own.
@@ -71,6 +72,7 @@ class ProgramTrainee final : public worker::Trainee, private engine::ForeignOpti
   std::vector<std::uint64_t> ahead_;
   mutable absl::Status failure_;
   engine::RoundEngine* engine_ = nullptr;  // while a batch is computed
+  std::vector<bool> missing_;              // of it: early segments that are not ready
 };
 
 }  // namespace tactus::sdk

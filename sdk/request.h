@@ -39,6 +39,7 @@ struct Request {
   std::uint64_t epoch = 0;
   bool first_of_sum = false;
   bool last_of_round = false;
+  std::size_t early_segments = 0;          // so many, from the front, may be said to be ready
   std::span<const std::uint64_t> ahead{};  // indices that are probably asked for next
   // Where training stands, which may have begun in another process: rounds applied, epochs used
   // whole, samples used of the next one, and base steps.

@@ -120,8 +120,7 @@ absl::Status Session::Call::Refused() {
 Session::Session(const Program& program) : Session(program, std::make_unique<SoloAgent>(program)) {}
 
 Session::Session(const Program& program, std::unique_ptr<worker::Agent> agent)
-    : segments_(program.segments.size()),
-      agent_(std::move(agent)),
+    : agent_(std::move(agent)),
       solo_(dynamic_cast<SoloAgent*>(agent_.get())),
       turns_([this] { Live(); }),
       watched_(std::make_unique<Watched>(*agent_, turns_, program.train_samples)),
@@ -166,11 +165,10 @@ absl::Status Session::Reply(Answer answer) {
 }
 
 absl::Status Session::SegmentReady(std::uint64_t segment) {
-  const bool may = asked_ != nullptr && asked_->kind == Request::Kind::kCompute &&
-                   asked_->last_of_round && segment < segments_;
-  if (!may) return absl::FailedPreconditionError("no segment can be ready now");
-  trainee_.SegmentReady(segment);
-  return absl::OkStatus();
+  if (asked_ == nullptr || asked_->kind != Request::Kind::kCompute) {
+    return absl::FailedPreconditionError("no batch is computed, so no segment can be ready");
+  }
+  return trainee_.SegmentReady(segment);
 }
 
 Standing Session::standing() { return watched_->standing(); }

@@ -45,7 +45,7 @@ class Session {
   // until it is answered; kEnd stays until End.
   absl::StatusOr<const Request*> Await(Duration limit);
   absl::Status Reply(Answer answer);
-  // While a batch that is the last of its round is computed.
+  // While a batch is computed: of its Request::early_segments, each once.
   absl::Status SegmentReady(std::uint64_t segment);
 
   Standing standing();
@@ -82,7 +82,6 @@ class Session {
 
   void Live();
 
-  const std::uint64_t segments_;
   const std::unique_ptr<worker::Agent> agent_;
   SoloAgent* const solo_;  // the same; null: it is another's
   Turns turns_;

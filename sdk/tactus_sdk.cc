@@ -74,7 +74,8 @@ tactus_request Told(tactus_run* run, const Request& request) {
           .gathered = request.gathered.data(),
           .members = request.members,
           .place = request.place,
-          .over = request.over};
+          .over = request.over,
+          .early_segments = request.early_segments};
 }
 
 }  // namespace

@@ -30,7 +30,7 @@
 extern "C" {
 #endif
 
-#define TACTUS_ABI 3
+#define TACTUS_ABI 4
 
 typedef struct tactus_run tactus_run;
 
@@ -50,7 +50,7 @@ enum {
 typedef struct {
   int32_t kind;
   int32_t first_of_sum;  /* COMPUTE: the gradients are zero, or the batch's take their place */
-  int32_t last_of_round; /* COMPUTE: tactus_segment_ready may be called */
+  int32_t last_of_round; /* COMPUTE: no other of this member's follows in the round */
   int32_t failed;        /* END: `text` says what went wrong */
 
   /* BIND. STEP: gradients of the step, which may be other memory than the bound. Floats, in the
@@ -89,6 +89,9 @@ typedef struct {
   uint64_t members;
   uint64_t place; /* of this one among them */
   int32_t over;   /* training has ended; the others may end at any time */
+  /* COMPUTE: so many segments, from the first one on, tactus_segment_ready may be called for; 0
+   * where nobody waits for them, or other batches follow in the round */
+  uint64_t early_segments;
 } tactus_request;
 
 typedef struct {
@@ -135,7 +138,11 @@ int32_t tactus_layout(const tactus_run* run, uint64_t* offsets, uint64_t count);
 int32_t tactus_await(tactus_run* run, int32_t milliseconds, tactus_request* asked);
 int32_t tactus_reply(tactus_run* run, const tactus_answer* answer);
 
-/* The segment's gradient is final in this round. Any thread while the batch is computed. */
+/* The segment's gradient is final in this round: what is reduced together with it leaves for the
+ * other members as soon as all of that is, while the rest is computed, and the memory has what
+ * comes of it. Nothing takes that back: not even another answer. Optional, in any order, once a
+ * segment; those that are not told are final with the answer. Any thread while the batch is
+ * computed, one at a time. */
 int32_t tactus_segment_ready(tactus_run* run, uint64_t segment);
 
 int32_t tactus_get_standing(tactus_run* run, tactus_standing* standing);

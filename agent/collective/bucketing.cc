@@ -51,6 +51,12 @@ BucketPlan MakeBuckets(const cuda::SegmentTable& segments, std::size_t total_len
   return plan;
 }
 
+std::size_t EarlySegments(const BucketPlan& plan) {
+  const std::size_t last = plan.buckets.size() - 1;
+  return static_cast<std::size_t>(std::ranges::lower_bound(plan.bucket_of, last) -
+                                  plan.bucket_of.begin());
+}
+
 namespace {
 
 std::size_t LengthOf(const BucketPlan& plan) {

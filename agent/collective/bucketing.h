@@ -47,6 +47,10 @@ inline constexpr std::size_t kEdgeBucketBytes = std::size_t{1} << 20;
 BucketPlan MakeBuckets(const cuda::SegmentTable& segments, std::size_t total_length,
                        std::size_t bucket_bytes);
 
+// How many segments, from the front, are in buckets before the last: those that may leave before
+// all else is final.
+std::size_t EarlySegments(const BucketPlan& plan);
+
 // All-reduces one buffer round after round, bucket by bucket, overlapped with a backward pass.
 //
 // A round: Begin, SegmentReady for any segments in any order (none at all is fine), Finish,

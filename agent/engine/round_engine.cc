@@ -147,6 +147,12 @@ void RoundEngine::SegmentReady(std::size_t segment) {
   combination.SegmentReady(segment);
 }
 
+std::size_t RoundEngine::early_segments() const {
+  const bool may = cursor_ && cursor_->exhausted() && synchronizer_->traits().early_segments &&
+                   running_.first_sum == 0 && group_.size() > 1;
+  return may ? running_.aggregator->early_segments() : 0;
+}
+
 void RoundEngine::Step(const StepResult& result) {
   TACTUS_CHECK(cursor_.has_value());
   running_.compute += result.finished - result.started;

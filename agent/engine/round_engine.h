@@ -144,6 +144,10 @@ class RoundEngine {
   // another thread while the engine's own waits.
   void SegmentReady(std::size_t segment);
 
+  // Of the batch given last: how many segments, from the front, may leave by SegmentReady before
+  // the losses are added; 0 where nothing would leave early, or there is nobody to send it to.
+  std::size_t early_segments() const;
+
   // The batch given last is done, or queued, its gradient and losses in the buffers. Closes the
   // round if it was the last one: queues the update that is due, waits for the combination (when
   // delayed, for nothing), adopts a plan, sees whether to stop. On a device the update may be under

@@ -8,7 +8,7 @@ import pathlib
 
 from .errors import UnavailableError
 
-ABI = 3
+ABI = 4
 
 BIND, COMPUTE, STEP, TAKE_STATE, READ_BUFFERS, WRITE_BUFFERS, END, EDGE = range(8)
 
@@ -44,6 +44,7 @@ class Request(ctypes.Structure):
         ("members", ctypes.c_uint64),
         ("place", ctypes.c_uint64),
         ("over", ctypes.c_int32),
+        ("early_segments", ctypes.c_uint64),
     ]
 
 

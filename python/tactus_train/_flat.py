@@ -119,6 +119,13 @@ class Flat:
                 parameter.grad = None
         return True
 
+    def version_at_home(self, i: int) -> int | None:
+        """How often the gradient of one parameter was changed; none: it is in other memory."""
+        gradient = self.parameters[i].grad
+        if gradient is not self._views[i] or gradient.data_ptr() != self._addresses[i]:
+            return None
+        return gradient._version
+
     def begin_sum(self):
         self._versions = self.versions()
 

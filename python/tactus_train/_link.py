@@ -69,6 +69,10 @@ class Link:
         answer = _abi.Answer(values=told, value_count=len(values), key=last << 32 | zlib.crc32(what.encode()))
         self._check(self._library.tactus_reply(self._open(), ctypes.byref(answer)))
 
+    def segment_ready(self, segment: int):
+        """The gradient of one parameter is complete, while a batch is computed."""
+        self._check(self._library.tactus_segment_ready(self._open(), segment))
+
     def standing(self) -> _abi.Standing:
         standing = _abi.Standing()
         self._check(self._library.tactus_get_standing(self._open(), ctypes.byref(standing)))

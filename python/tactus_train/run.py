@@ -17,6 +17,7 @@ import torch
 
 from . import _abi, _facts, _flat
 from ._link import Link, failure
+from ._overlap import Overlap
 from ._together import Edge, Evaluation, items, result, shared_out, sum_of
 from ._told import Plan, Step
 from .errors import ModelError, UsageError
@@ -83,6 +84,7 @@ class Run:
         self._ahead: list[int] = []  # samples that are probably asked for next
         self._offered = 0  # values, at the edge
         self._losses = 0.0
+        self._overlap: Overlap | None = None
         self._backward_done = False
         self._given = False  # the loop has it
         self._scheduler_steps = 0
@@ -114,12 +116,14 @@ class Run:
 
     def attach(self, model: torch.nn.Module | Iterable[tuple[str, torch.nn.Parameter]], optimizer: torch.optim.Optimizer, *,
                scheduler: Any = None, clip_norm: float | None = None, epochs: int | None = None, steps: float | None = None,
-               seconds: float | None = None, train_loss: float | None = None) -> None:
+               seconds: float | None = None, train_loss: float | None = None, overlap: bool = False) -> None:
         """The model and its optimizer are trained from now on.
 
         Parameters become views of one flat buffer, and so do their gradients. `optimizer` steps in run.step() alone, by the mean
         over all members, whose norm is cut to `clip_norm`. `scheduler` is stepped once for `batch_size` samples, whatever the
-        batches' sizes. The others are when training ends by itself; a loop may also just stop.
+        batches' sizes. `overlap`: in a group gradients leave for the other members while the rest of the backward pass is computed;
+        a batch then has one run.backward(), behind which gradients are not looked at and the batch is not skipped. The others are
+        when training ends by itself; a loop may also just stop.
         """
         self._require_own_process()
         if self._loader is None:
@@ -155,6 +159,7 @@ class Run:
             program["clip_norm"] = clip_norm
         self._link = Link(program, self._socket)
         self._offsets = self._link.layout(len(parameters))
+        self._overlap = Overlap(self._flat, self._link.segment_ready) if overlap and not self.alone else None
         self._patch()
         self._serve()
 
@@ -182,12 +187,16 @@ class Run:
         weight = count / batch["unit"]
         if not batch["first_of_sum"] and self._gradient_versions != self._flat.versions():
             raise UsageError("gradients were changed between two batches of a step. Does the loop call model.zero_grad()? Remove it.")
-        (loss if weight == 1 else loss * weight).backward(**kwargs)
+        with self._overlap or contextlib.nullcontext():
+            (loss if weight == 1 else loss * weight).backward(**kwargs)
         self._flat.gather_strays()
+        versions = self._flat.versions()
+        if self._overlap is not None:
+            self._overlap.check_told(versions)
         self._losses += float(loss.detach()) * count
         self._flat.check_home()
         self._backward_done = True
-        self._gradient_versions = self._flat.versions()
+        self._gradient_versions = versions
 
     def step(self) -> Step:
         """In place of optimizer.step(), zero_grad() and scheduler.step(): once for each batch."""
@@ -203,6 +212,8 @@ class Run:
         batch = self._batch_of_loop("run.skip()")
         if self._backward_done and not batch["first_of_sum"]:
             raise UsageError("run.skip() after run.backward(loss): its gradient is in the step's already. Skip before it, or call run.step().")
+        if self._overlap is not None:
+            self._overlap.require_nothing_told("run.skip() was called behind run.backward(loss)", "Call it before.")
         if self._backward_done:
             self._flat.gradients.zero_()
             self._flat.begin_sum()
@@ -488,6 +499,8 @@ class Run:
                     self._go_on_from(request)
                 if request.first_of_sum:
                     self._flat.begin_sum()
+                if self._overlap is not None:
+                    self._overlap.begin_batch(request.early_segments)
                 return
             if request.kind == _abi.EDGE:
                 return self._stand(request)
@@ -581,6 +594,8 @@ class Run:
         self._restore.clear()
         if self._process is _process:
             self._link.end(_why_it_ends())
+        if self._overlap is not None:
+            self._overlap.release()
         self._flat.release()
         self._states.release()
         self._link = None

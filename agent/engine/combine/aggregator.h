@@ -71,6 +71,8 @@ class Aggregator {
   // when Finish returns. Otherwise the vector leaves as a whole, in a row of collectives of which
   // Poll and Wait start the later ones: no other may be started on the transport meanwhile.
   virtual bool by_segments() const = 0;
+  // How many segments, from the front, may leave while the lanes are not final yet.
+  virtual std::size_t early_segments() const { return 0; }
   virtual void SegmentReady(std::size_t segment) = 0;  // requires by_segments()
   virtual void Finish() = 0;
   virtual collective::Progress Poll() = 0;

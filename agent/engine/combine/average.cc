@@ -43,6 +43,9 @@ class Average : public Aggregator {
     reduction_.Begin(buffer);
   }
   bool by_segments() const override { return true; }
+  std::size_t early_segments() const override {
+    return collective::EarlySegments(reduction_.plan());
+  }
   void SegmentReady(std::size_t segment) override { reduction_.SegmentReady(segment); }
   void Finish() override { reduction_.Finish(); }
   Progress Poll() override { return reduction_.Poll(); }

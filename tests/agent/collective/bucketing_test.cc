@@ -120,6 +120,13 @@ TEST(MakeBucketsTest, WhatFitsIntoAnEdgeIsOneBucket) {
               ElementsAre(0));
 }
 
+TEST(MakeBucketsTest, EarlyAreThoseBeforeTheLastBucket) {
+  EXPECT_EQ(EarlySegments(MakeBuckets(SegmentsOf({16, 16, 16}), 52, 1)), 2u);
+  EXPECT_EQ(EarlySegments(MakeBuckets(SegmentsOf({16, 16, 16, 16}), 64, 128)), 2u);
+  EXPECT_EQ(EarlySegments(MakeBuckets(SegmentsOf({16, 16}), 32, 1 << 10)), 0u) << "one bucket";
+  EXPECT_EQ(EarlySegments(MakeBuckets({}, 4, 1)), 0u);
+}
+
 TEST(MakeBucketsPropertyTest, EveryElementAndEverySegmentIsInExactlyOneBucket) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     const RandomCase test(seed);
