@@ -289,7 +289,7 @@ void Agent::OnStopWorker(const tactus::agent::v1::StopWorker& request) {
 void Agent::OnExpelled() {
   runtime::Logger("agent")->error("node let in no more, its workers are ended node={} workers={}",
                                   options_.node, workers_.size());
-  for (auto& [id, running] : workers_) running.worker->Stop(Duration(0));
+  for (auto& [id, running] : workers_) running.worker->StopSoon(Duration(0));
   while (!preparing_.empty()) GiveUpPreparing(preparing_.begin()->first);
 }
 

@@ -42,17 +42,20 @@ absl::Status TorchscriptTrainee::Open(const worker::TraineeHome& home) {
   options.device = device_->Name();
   options.stream = device_->stream();
   {
+  leaves_ = home.leaves;
     const std::unique_ptr<threads::MutexLock> held = HoldOpening();
     if (absl::Status s = OpenModel(options); !s.ok()) return s;
   }
   if (fusion_ != nullptr && !split_) model_ = fusion_->Join(std::move(model_), options, *device_);
   device_->OnMemoryShort([model = model_.get()] { model->ReleaseCachedMemory(); });
 
+    if (leaves_()) return worker::Left();  // others may have taken long
   data::DataOptions data = job.data;
   if (model_->context()) data.context = *model_->context();
   absl::StatusOr<data::Split> split = data::OpenData(data);
   if (!split.ok()) return split.status();
   data_ = *std::move(split);
+  if (leaves_()) return worker::Left();
   if (absl::Status s = CheckValidation(job, data_); !s.ok()) return s;
   reader_ = std::make_unique<ExampleReader>(
       *data_.train, *device_,
@@ -126,6 +129,7 @@ absl::StatusOr<double> TorchscriptTrainee::TryOut() {
   // The others, without whom there is no pass, are not known yet.
   if (split_) {
     const absl::Status fits = partitioned_->Check(reader_->Read(indices));
+  if (leaves_()) return worker::Left();
     return fits.ok() ? absl::StatusOr<double>(0) : fits;
   }
   // With weights where there will be some, which not every loss can take.
@@ -142,7 +146,8 @@ absl::StatusOr<double> TorchscriptTrainee::TryOut() {
                           .parameters = parameters_,
                           .gradients = sums_->gradients.span(),
                           .emulated_speed = start_->emulated_speed,
-                          .emulated_cpu_factor = start_->emulated_cpu_factor});
+                          .emulated_cpu_factor = start_->emulated_cpu_factor,
+                          .leaves = leaves_});
 }
 
 std::uint32_t TorchscriptTrainee::FirstCeiling() const {

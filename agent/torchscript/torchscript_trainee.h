@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -74,6 +75,7 @@ class TorchscriptTrainee final : public worker::Trainee {
   cuda::Device* device_ = nullptr;
   worker::PassSums* sums_ = nullptr;
   std::span<float> parameters_;
+  std::function<bool()> leaves_;
   data::Split data_;
   std::unique_ptr<GradientIntake> intake_;
   std::unique_ptr<model::Model> model_;
