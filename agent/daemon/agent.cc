@@ -56,6 +56,8 @@ Hello MakeHello(const AgentOptions& options, std::uint64_t incarnation) {
   }
   hello.mutable_labels()->insert(options.labels.begin(), options.labels.end());
   for (const std::string& taint : options.taints) hello.add_taints(taint);
+  hello.set_arrays(true);
+  hello.set_worker_memory_bytes(options.box.memory_bytes_max);
   return hello;
 }
 

@@ -91,6 +91,9 @@ class Trainee {
 
   virtual Duration waited_for_data() const = 0;  // since it was opened
   virtual OutOfMemory TakeOutOfMemory() { return {}; }
+  // In use of the device's memory, or of the host's by this process, of one that may share it with
+  // other jobs [bytes]; 0: it has it for itself, or was asked a moment ago.
+  virtual std::uint64_t TakeMemoryUsed() { return 0; }
 
   // Losses and right answers of validation samples, in evaluation mode; at most evaluation_batch()
   // of them. Errors: ResourceExhausted, out of memory, which fewer may not be.

@@ -457,6 +457,7 @@ void Worker::Complete(ReportMessage& message, bool /*newest*/) {
   const OutOfMemory short_of = trainee_.TakeOutOfMemory();
   message.out_of_memory = short_of.passes;
   message.pass_samples_max = short_of.pass_samples_max;
+  message.memory_used_bytes = trainee_.TakeMemoryUsed();
 }
 
 void Worker::AtEdge() {
