@@ -74,6 +74,9 @@ class ArraysTest(OneCoordinator):
         self.assertIn("share one with others of the sweep, in one process", said)
         self.await_together(together)
         self.assertRegex(self.cluster.tactus("describe", "job", together[1])[1], r"array +lr-\w+: shares a process with others of it")
+        nodes = self.cluster.tactus("get", "nodes")[1]
+        self.assertIn(",".join(together), nodes, "in the order in which they came")
+        self.assertIn(",".join(together), self.cluster.tactus("describe", "node", "a")[1])
         for job in together:
             self.to_end(job)
         self.assertEqual(self.arrays_started(), 1)
