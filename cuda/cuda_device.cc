@@ -78,6 +78,12 @@ class CudaDevice final : public Device {
   void OnMemoryShort(std::function<void()> give_back) override {
     memory_.OnShort(std::move(give_back));
   }
+  std::uint64_t MemoryUsed() const override {
+    std::size_t free = 0, total = 0;
+    const bool known =
+        cudaSetDevice(index_) == cudaSuccess && cudaMemGetInfo(&free, &total) == cudaSuccess;
+    return known ? total - free : 0;  // what failed the next operation tells
+  }
   Buffer Allocate(std::size_t length) override { return AllocateArray<float>(length); }
   Sums AllocateSums(std::size_t length) override { return AllocateArray<double>(length); }
 

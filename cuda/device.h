@@ -96,6 +96,9 @@ class Device {
   // does, gives it back. May be empty.
   virtual void OnMemoryShort(std::function<void()> give_back) = 0;
 
+  // Of the device's memory in use now, by whoever [bytes]; 0: not known, as of the host's.
+  virtual std::uint64_t MemoryUsed() const { return 0; }
+
   // `length` zeros. Stops the process when the memory cannot be had: without it is no training.
   virtual Buffer Allocate(std::size_t length) = 0;
   virtual Sums AllocateSums(std::size_t length) = 0;

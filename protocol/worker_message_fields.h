@@ -71,6 +71,7 @@ void Fields(auto& archive, Of<ReportMessage> auto& message) {
   Inline(archive, "report", message.report);
   archive("out_of_memory", message.out_of_memory);
   archive("pass_samples_max", message.pass_samples_max);
+  archive("memory_used_bytes", message.memory_used_bytes);
 }
 
 void Fields(auto& archive, Of<EvaluatedMessage> auto& message) {

@@ -103,6 +103,9 @@ struct ReportMessage {
   std::uint32_t out_of_memory = 0;  // passes since the former report that were repeated in pieces
   // Where there were such: samples of a pass from then on, as more did not fit.
   std::uint32_t pass_samples_max = 0;
+  // Of one that may share its process: in use of its device's memory, or of the host's by its
+  // process; 0: not known, or it shares with nobody.
+  std::uint64_t memory_used_bytes = 0;
 };
 // The validation result, as rank 0 said it.
 struct EvaluatedMessage {

@@ -207,7 +207,7 @@ void Worker::Send(const job::FromWorker& message) {
   around_.say(message);
 }
 
-life::OrFailure<life::Loaded> Worker::Load() {
+life::OrFailure<life::Loaded> Worker::Load(const std::function<bool()>& /*leaves*/) {
   const Instant begun = around_.scheduler.now();
   const Instant loaded = begun + Seconds(around_.job.load_seconds);
   if (!process_.SleepUntil(loaded, WaitReason::kStarting)) return Killed();

@@ -90,7 +90,7 @@ class Worker : private life::Mail, private life::World {
   std::optional<job::ToWorker> Poll() override;
   void Send(const job::FromWorker& message) override;
 
-  life::OrFailure<life::Loaded> Load() override;
+  life::OrFailure<life::Loaded> Load(const std::function<bool()>& leaves) override;
   life::OrFailure<life::Met> Meet(const job::GroupMessage& group,
                                   const life::Meeting& meeting) override;
   void LeaveGroup() override;

@@ -56,6 +56,8 @@ Hello MakeHello(const AgentOptions& options, std::uint64_t incarnation) {
   }
   hello.mutable_labels()->insert(options.labels.begin(), options.labels.end());
   for (const std::string& taint : options.taints) hello.add_taints(taint);
+  hello.set_arrays(true);
+  hello.set_worker_memory_bytes(options.box.memory_bytes_max);
   return hello;
 }
 
@@ -289,7 +291,7 @@ void Agent::OnStopWorker(const tactus::agent::v1::StopWorker& request) {
 void Agent::OnExpelled() {
   runtime::Logger("agent")->error("node let in no more, its workers are ended node={} workers={}",
                                   options_.node, workers_.size());
-  for (auto& [id, running] : workers_) running.worker->Stop(Duration(0));
+  for (auto& [id, running] : workers_) running.worker->StopSoon(Duration(0));
   while (!preparing_.empty()) GiveUpPreparing(preparing_.begin()->first);
 }
 

@@ -71,7 +71,7 @@ bool Agent::Settled() const {
 void Agent::Stop(Duration grace, std::function<void()> done) {
   leave_timer_.Cancel();
   for (const auto& [id, running] : workers_) {
-    running.worker->Stop(stopping_ ? Duration(0) : grace);
+    running.worker->StopSoon(stopping_ ? Duration(0) : grace);
   }
   if (std::exchange(stopping_, true)) return;
   while (!preparing_.empty()) GiveUpPreparing(preparing_.begin()->first);

@@ -43,6 +43,23 @@ void ArrayProcess::Stop(Duration grace) {
   process_->Stop(grace);
 }
 
+void ArrayProcess::KillFor(WorkerId worker, const std::string& why) {
+  if (!open_) return;
+  std::string others;
+  for (const auto& [other, seat] : seats_) {
+    if (other != worker) others += (others.empty() ? "" : ",") + seat.job;
+  }
+  const auto own = seats_.find(worker);
+  const std::string job = own == seats_.end() ? "" : " of job " + own->second.job;
+  killed_for_ = worker;
+  killed_ = "agent: its process was killed, as worker " + std::to_string(worker.value) + job +
+            ", " + why + "; what it had trained since its last checkpoint is lost";
+  runtime::Logger("agent")->warn("array of jobs killed process={} worker={} why={} go_back={}",
+                                 pid(), worker.value, runtime::Quoted(why),
+                                 runtime::Quoted(others.empty() ? "none" : others));
+  Stop(Duration(0));
+}
+
 // What is no such line is of a worker that is out of order, of which its exit will tell.
 void ArrayProcess::OnLine(std::string_view line) {
   std::istringstream words{std::string(line)};
@@ -60,7 +77,12 @@ void ArrayProcess::OnExit(const WorkerExit& exit) {
   open_ = false;
   socket_->Drain();  // of who had ended before
   const std::map<WorkerId, Seat> seats = std::exchange(seats_, {});
-  for (const auto& [worker, seat] : seats) seat.exited(exit);
+  for (const auto& [worker, seat] : seats) {
+    WorkerExit told = exit;
+    // The last line is what people are shown of its end.
+    if (!killed_.empty() && worker != killed_for_) told.log_tail += "\n" + killed_;
+    seat.exited(told);
+  }
 }
 
 void ArrayProcess::OnOutput(std::string_view output) {

@@ -25,6 +25,7 @@ class ArrayProcess {
  public:
   // Called on the control thread. None may destroy the array.
   struct Seat {
+    std::string job{};                                   // its id, for people
     std::function<void(const WorkerExit& exit)> exited;  // once
     std::function<void(std::string_view output)> wrote;  // of the process: of whichever job
   };
@@ -51,6 +52,9 @@ class ArrayProcess {
 
   // Ends the process, and all in it, kindly first.
   void Stop(Duration grace);
+  // Ends it at once, as this worker of it cannot be ended otherwise; the others are told so with
+  // their exit. `why`: what it was asked and did not do, for people.
+  void KillFor(WorkerId worker, const std::string& why);
 
  private:
   ArrayProcess() = default;
@@ -60,6 +64,9 @@ class ArrayProcess {
   void OnOutput(std::string_view output);
 
   bool open_ = true;
+  // Why it is killed, and for whom, who knows that already. Empty: it is not.
+  std::string killed_{};
+  WorkerId killed_for_{};
   std::shared_ptr<const box::Held> held_;
   std::map<WorkerId, Seat> seats_;
   std::unique_ptr<WorkerSocket> socket_;

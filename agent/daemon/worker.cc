@@ -3,6 +3,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cmath>
+#include <string>
 #include <utility>
 
 #include "agent/daemon/process_sighting.h"
@@ -15,6 +17,8 @@ namespace tactus::agent {
 namespace {
 
 constexpr Duration kMisuseGrace = Seconds(1);
+// Who takes longer to load is taken to hang, as by the coordinator (JobDeadlines::start).
+constexpr Duration kLoadingMost = Seconds(600);
 
 }  // namespace
 
@@ -56,7 +60,7 @@ absl::Status Worker::Begin(runtime::ControlThread& control, const WorkerCommand&
   const auto exited = [this](const WorkerExit& exit) { OnExit(exit); };
   const auto wrote = [this](std::string_view output) { handlers_.wrote(output); };
   if (array_ != nullptr) {
-    array_->Enter(id_, socket_path, {.exited = exited, .wrote = wrote});
+    array_->Enter(id_, socket_path, {.job = job_id_, .exited = exited, .wrote = wrote});
     return absl::OkStatus();
   }
   absl::StatusOr<std::unique_ptr<WorkerProcess>> process =
@@ -74,20 +78,46 @@ void Worker::Send(const tactus::v1::ToWorker& message) {
 }
 
 void Worker::Stop(Duration grace) {
-  if (array_ != nullptr) return LeaveArray(grace);
+  if (array_ != nullptr && grace == Duration(0)) {
+    return array_->KillFor(id_, "which shared it, was to end at once");
+  }
+  if (array_ != nullptr) return LeaveArray(grace, kLoadingMost);
   if (process_ != nullptr) process_->Stop(grace);
 }
 
-void Worker::LeaveArray(Duration grace) {
+void Worker::StopSoon(Duration grace) {
+  if (array_ == nullptr) return Stop(grace);
   if (grace == Duration(0)) return array_->Stop(grace);
+  LeaveArray(grace, Duration(0));
+}
+
+void Worker::LeaveArray(Duration grace, Duration for_loading) {
+  leave_grace_ = grace;
   if (!std::exchange(leaves_, true)) {
+    told_to_leave_ = runtime::Now();
     tactus::v1::ToWorker stop;
     stop.mutable_stop()->set_reason("ended by its agent");
     stop.mutable_stop()->set_discard(true);
     const absl::StatusOr<std::string> line = FormatToWorker(stop);
     if (line.ok()) static_cast<void>(socket_->Send(*line));
+    if (loads_) {
+      runtime::Logger("agent")->info("worker of an array ends when it has loaded worker={} job={}",
+                                     id_.value, job_id_);
+    }
   }
-  leave_timer_.After(grace, [this] { array_->Stop(Duration(0)); });
+  KillArrayAfter(grace + (loads_ ? for_loading : Duration(0)));
+}
+
+// A second call can only shorten the time.
+void Worker::KillArrayAfter(Duration grace) {
+  const Instant time = runtime::Now() + grace;
+  if (time >= kill_time_) return;
+  kill_time_ = time;
+  leave_timer_.At(time, [this] {
+    const double seconds = ToSeconds(runtime::Now() - told_to_leave_);
+    array_->KillFor(id_, "which shared it, had not ended " + std::to_string(std::lround(seconds)) +
+                             " s after it was told to");
+  });
 }
 
 bool Worker::IsWorkers(pid_t pid) const {
@@ -97,8 +127,15 @@ bool Worker::IsWorkers(pid_t pid) const {
 }
 
 void Worker::OnLine(std::string_view line) {
-  if (failed_ || leaves_) return;
+  if (failed_ && !leaves_) return;
   absl::StatusOr<tactus::v1::FromWorker> message = ParseFromWorker(line);
+  const bool ready = message.ok() && message->has_ready();
+  if (leaves_) {
+    // From here on it hears that it is to go.
+    if (ready && std::exchange(loads_, false)) KillArrayAfter(leave_grace_);
+    return;
+  }
+  if (ready) loads_ = false;
   if (!message.ok()) return Fail(std::string(message.status().message()));
   if (message->has_standing()) {
     standing_ = std::move(*message->mutable_standing());
@@ -129,7 +166,7 @@ void Worker::Fail(const std::string& reason) {
   message.mutable_failed()->set_transient(true);
   // Without room for this the exit still tells of the end.
   static_cast<void>(handlers_.said(std::move(message)));
-  Stop(kMisuseGrace);
+  StopSoon(kMisuseGrace);
 }
 
 void Worker::OnExit(const WorkerExit& exit) {

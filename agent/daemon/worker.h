@@ -58,8 +58,11 @@ class Worker {
 
   // Ends the process, kindly first. In a process with others it is told to go, nothing that it says
   // counts any more, and only where it does not in time the process is killed, and with it the
-  // others, which go on elsewhere.
+  // others, which go back to their checkpoints. One that still loads, which cannot always be
+  // interrupted, has ten minutes beside the grace, so that a long load costs nobody but itself.
   void Stop(Duration grace);
+  // The same, without a load's time.
+  void StopSoon(Duration grace);
 
   // Where it stands: what it said last, and what is seen of its process.
   tactus::v1::Standing Standing() const;
@@ -73,7 +76,8 @@ class Worker {
   Worker(runtime::ControlThread& control, const Options& options, Handlers handlers);
   absl::Status Begin(runtime::ControlThread& control, const WorkerCommand& command,
                      const std::string& socket_path);
-  void LeaveArray(Duration grace);
+  void LeaveArray(Duration grace, Duration for_loading);
+  void KillArrayAfter(Duration grace);
   pid_t pid() const { return array_ != nullptr ? array_->pid() : process_->pid(); }
 
   void OnLine(std::string_view line);
@@ -93,7 +97,11 @@ class Worker {
   std::optional<Instant> standing_at_;  // then; nothing: it never did
   std::unique_ptr<WorkerSocket> socket_;
   const std::shared_ptr<ArrayProcess> array_;  // null: it has a process of its own
+  bool loads_ = true;                          // it has not said yet that it is ready
   bool leaves_ = false;                        // it was told to, and is in one with others
+  Duration leave_grace_{};
+  Instant told_to_leave_{};
+  Instant kill_time_ = Instant::max();
   runtime::Timer leave_timer_;
   std::unique_ptr<WorkerProcess> process_;  // null until it was started
 };

@@ -44,7 +44,7 @@ std::optional<protocol::FailedMessage> Life::Run() {
 }
 
 std::optional<Failure> Life::RunToEnd() {
-  if (auto failure = Load()) return failure;
+  if (auto failure = Load(); failure || left_) return failure;
   while (true) {
     if (auto failure = AwaitGroup(); failure || left_) return failure;
     auto failure = LiveInGroup();
@@ -60,7 +60,9 @@ std::optional<Failure> Life::LiveInGroup() {
 }
 
 std::optional<Failure> Life::Load() {
-  const OrFailure<Loaded> loaded = world_.Load();
+  const OrFailure<Loaded> loaded = world_.Load([this] { return IsToLeave(); });
+  // Asked to go meanwhile, it has nothing to say of what came of it.
+  if (left_) return std::nullopt;
   if (const auto* failure = std::get_if<Failure>(&loaded)) return *failure;
   loaded_ = std::get<Loaded>(loaded);
   rounds_ = loaded_.rounds;
@@ -128,9 +130,13 @@ std::vector<std::string> Life::ExchangeEndpoints(std::string own) {
   }
 }
 
-std::string Life::WhyGiveUp() {
+bool Life::IsToLeave() {
   while (const std::optional<ToWorker> message = mail_.Poll()) Note(*message);
-  if (left_) return "the worker was asked to stop";
+  return left_;
+}
+
+std::string Life::WhyGiveUp() {
+  if (IsToLeave()) return "the worker was asked to stop";
   return next_group_ ? kOvertaken : "";
 }
 

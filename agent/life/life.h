@@ -42,6 +42,8 @@ class Life {
   // Of the generation that is met; those of former ones are left unread.
   std::vector<std::string> ExchangeEndpoints(std::string own);
   std::string WhyGiveUp();
+  // Takes what has come, without waiting.
+  bool IsToLeave();
   // A message that comes while there is no training.
   void Note(const protocol::ToWorker& message);
   void NoteGroup(const protocol::GroupMessage& group);

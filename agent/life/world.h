@@ -58,8 +58,9 @@ class World {
  public:
   virtual ~World() = default;
 
-  // Opens device, model and data, and what is gone on from.
-  virtual OrFailure<Loaded> Load() = 0;
+  // Opens device, model and data, and what is gone on from. That may take long: `leaves` is asked
+  // in between, and where it says so, what is returned counts for nothing and comes soon.
+  virtual OrFailure<Loaded> Load(const std::function<bool()>& leaves) = 0;
 
   // Connects with the others and makes the engine, of a member that has all that it had made in
   // former groups. A failure of the group: it came to nothing; any other: it never could, with this

@@ -8,8 +8,10 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include "agent/data/field_error.h"
 #include "agent/model/builtins.h"
 #include "agent/model/fused_ops.h"
 #include "agent/model/torch_device.h"
@@ -205,6 +207,9 @@ class TorchFusedModel final : public FusedModel {
 absl::StatusOr<std::vector<FusedSums>> TorchFusedModel::ForwardBackward(
     std::span<const FusedPart> parts) {
   TACTUS_CHECK(!parts.empty());
+  for (const FusedPart& part : parts) {
+    if (absl::Status s = CheckIndices(segments_, part.examples); !s.ok()) return s;
+  }
   const OnStream on_stream(device_);
   try {
     const Stacked stacked = StackedOf(parts);
@@ -233,6 +238,25 @@ absl::StatusOr<std::vector<FusedSums>> TorchFusedModel::ForwardBackward(
   }
 }
 
+// what: "the inputs"; of: what the model has, "classes".
+absl::Status CheckBelow(const at::Tensor& indices, std::int64_t limit, const std::string& what,
+                        const std::string& of) {
+  if (indices.numel() == 0) return absl::OkStatus();
+  const auto high = indices.max().item<std::int64_t>();
+  const auto low = indices.min().item<std::int64_t>();
+  if (low >= 0 && high < limit) return absl::OkStatus();
+  const std::string found =
+      low < 0 ? " go down to " + std::to_string(low) : " reach " + std::to_string(high);
+  return data::AtField("data", absl::InvalidArgumentError(what + found + "; the model has " + of +
+                                                          " 0 to " + std::to_string(limit - 1)));
+}
+
+// The first dimension of the tensor; 0: the model has none of that name.
+std::int64_t RowsOf(const cuda::SegmentTable& segments, std::string_view name) {
+  const auto found = std::ranges::find(segments, name, &cuda::Segment::name);
+  return found == segments.end() ? 0 : static_cast<std::int64_t>(found->shape.front());
+}
+
 std::string TextOf(const std::optional<std::uint32_t>& size) {
   return size ? std::to_string(*size) : "-";
 }
@@ -258,6 +282,19 @@ std::string WhyNotFused(const ModelOptions& options) {
     return "model: computed again or split over devices, a fused model is neither";
   }
   return "";
+}
+
+absl::Status CheckIndices(const cuda::SegmentTable& segments, const Examples& examples) {
+  const std::int64_t tokens = RowsOf(segments, "token.weight");
+  if (tokens > 0) {
+    const at::Tensor inputs =
+        TensorOf(examples.inputs, examples.input_specs.front(), examples.count);
+    if (absl::Status s = CheckBelow(inputs, tokens, "the inputs", "tokens"); !s.ok()) return s;
+  }
+  const std::int64_t classes = std::max(RowsOf(segments, "head.weight"),     // bytes-lm's
+                                        RowsOf(segments, "output.weight"));  // cifar-cnn's
+  const at::Tensor targets = TensorOf(examples.targets, examples.target_spec, examples.count);
+  return CheckBelow(targets, classes, "the targets", "classes");
 }
 
 std::string FusedShapeOf(const ModelOptions& options) {

@@ -39,6 +39,11 @@ std::string WhyNotFused(const ModelOptions& options);
 // Equal for models that can go through one pass: all of the options but seed, device and stream.
 std::string FusedShapeOf(const ModelOptions& options);
 
+// Whether the examples' indices, of a table's rows and of classes, are those of a model of these
+// segments: of what lies behind them a wider layer would read another model's, and a GPU stops at
+// what lies behind the last, which ends all of its process. Errors: InvalidArgument, at `data`.
+absl::Status CheckIndices(const cuda::SegmentTable& segments, const Examples& examples);
+
 // Not thread-safe; one thread from Open to the end.
 class FusedModel {
  public:
@@ -52,7 +57,8 @@ class FusedModel {
   // One pass of all parts, each over as many examples, of which there is one or more; returns what
   // it is to each, when that is done. Where all have the same inputs, by their bytes, these are
   // brought to the device once, and the first convolution is one for all.
-  // Errors: Internal with libtorch's message; ResourceExhausted, out of memory.
+  // Errors: CheckIndices, of any part; Internal with libtorch's message; ResourceExhausted, out of
+  // memory.
   virtual absl::StatusOr<std::vector<FusedSums>> ForwardBackward(
       std::span<const FusedPart> parts) = 0;
 };

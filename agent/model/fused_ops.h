@@ -21,8 +21,9 @@ at::Tensor FusedLinear(const at::Tensor& x, const at::Tensor& weight, const at::
 // x may be [n, channels, height, width], the same for all models.
 at::Tensor FusedConvolution(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 
-// Rows of table [B, rows, width] by indices [B, ...] below `rows`: one look-up in a table of all
-// rows.
+// Rows of table [B, rows, width] by indices [B, ...], each at least 0 and below `rows`, which is
+// not looked at here (CheckIndices): one look-up in a table of all rows, so that an index behind a
+// model's own would be another's.
 at::Tensor FusedEmbedding(const at::Tensor& indices, const at::Tensor& table);
 
 // Over the last dimension; weight and bias [B, features].

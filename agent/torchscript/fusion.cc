@@ -87,6 +87,7 @@ absl::Status FusedMember::ForwardBackward(const model::Examples& examples,
                                           const model::TakeGradient& take) {
   TACTUS_CHECK(!parameters_.empty());
   if (examples.count == 0) return own_->ForwardBackward(examples, take);
+  if (absl::Status s = model::CheckIndices(own_->segments(), examples); !s.ok()) return s;
   device_.Synchronize();
   gradients_.reset();
   const std::size_t length = cuda::FlatLength(own_->segments());

@@ -5,6 +5,7 @@
 
 #include "agent/worker/clock.h"
 #include "agent/worker/speed_emulation.h"
+#include "agent/worker/trainee.h"
 
 namespace tactus::torchscript {
 namespace {
@@ -26,6 +27,7 @@ absl::StatusOr<double> MeasureOwnSpeed(MicroBatches& micro_batches, cuda::Device
   Duration taken{};
   int timed = 0;
   for (int pass = 0; timed < kTimedPassesMax && taken < kTimedLeast; ++pass) {
+    if (steps.leaves()) return worker::Left();
     const Instant started = worker::Now();
     emulation.Begin();
     if (absl::Status s = micro_batches.TryOut(indices); !s.ok()) return s;

@@ -1,6 +1,9 @@
 #include "agent/torchscript/torchscript_trainee.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <iostream>
 #include <limits>
@@ -10,12 +13,14 @@
 #include "agent/data/field_error.h"
 #include "agent/subset/random_subset.h"
 #include "agent/torchscript/own_speed.h"
+#include "agent/worker/clock.h"
 #include "protocol/result_names.h"
 
 namespace tactus::torchscript {
 namespace {
 
 constexpr std::uint64_t kTryOutSamples = 2;
+constexpr Duration kMemoryInterval = std::chrono::seconds(1);
 
 std::uint64_t SamplesOf(const data::Dataset* dataset) {
   return dataset == nullptr ? 0 : dataset->size();
@@ -37,17 +42,20 @@ absl::Status TorchscriptTrainee::Open(const worker::TraineeHome& home) {
   start_ = &home.start;
   device_ = &home.device;
   sums_ = &home.sums;
+  leaves_ = home.leaves;
   const worker::WorkerJob& job = start_->job;
   model::ModelOptions options = job.model;
   options.device = device_->Name();
   options.stream = device_->stream();
   {
     const std::unique_ptr<threads::MutexLock> held = HoldOpening();
+    if (leaves_()) return worker::Left();  // others may have taken long
     if (absl::Status s = OpenModel(options); !s.ok()) return s;
   }
   if (fusion_ != nullptr && !split_) model_ = fusion_->Join(std::move(model_), options, *device_);
   device_->OnMemoryShort([model = model_.get()] { model->ReleaseCachedMemory(); });
 
+  if (leaves_()) return worker::Left();
   data::DataOptions data = job.data;
   if (model_->context()) data.context = *model_->context();
   absl::StatusOr<data::Split> split = data::OpenData(data);
@@ -121,6 +129,7 @@ std::unique_ptr<threads::MutexLock> TorchscriptTrainee::HoldOpening() {
 // A pass over a few samples; then the speed, from which the first round's shares are made.
 absl::StatusOr<double> TorchscriptTrainee::TryOut() {
   const std::unique_ptr<threads::MutexLock> held = HoldOpening();
+  if (leaves_()) return worker::Left();
   std::vector<std::uint64_t> indices(std::min(kTryOutSamples, train_samples()));
   std::iota(indices.begin(), indices.end(), 0);
   // The others, without whom there is no pass, are not known yet.
@@ -142,7 +151,8 @@ absl::StatusOr<double> TorchscriptTrainee::TryOut() {
                           .parameters = parameters_,
                           .gradients = sums_->gradients.span(),
                           .emulated_speed = start_->emulated_speed,
-                          .emulated_cpu_factor = start_->emulated_cpu_factor});
+                          .emulated_cpu_factor = start_->emulated_cpu_factor,
+                          .leaves = leaves_});
 }
 
 std::uint32_t TorchscriptTrainee::FirstCeiling() const {
@@ -153,6 +163,19 @@ std::uint32_t TorchscriptTrainee::FirstCeiling() const {
   std::cerr << "at most " << known << " samples in a pass, not " << wanted
             << ": of more, a worker of this kind of job ran out of memory on such a device\n";
   return known;
+}
+
+// The most that the process has had of the host's, as the system counts it. It changes little, and
+// to ask a device costs some of its time.
+std::uint64_t TorchscriptTrainee::TakeMemoryUsed() {
+  const Instant now = worker::Now();
+  if (fusion_ == nullptr || now < memory_due_) return 0;
+  memory_due_ = now + kMemoryInterval;
+  if (device_->cuda_index()) return device_->MemoryUsed();
+  rusage usage{};
+  constexpr std::uint64_t kUnit = 1024;  // of ru_maxrss on Linux
+  const bool known = ::getrusage(RUSAGE_SELF, &usage) == 0;
+  return known ? static_cast<std::uint64_t>(usage.ru_maxrss) * kUnit : 0;
 }
 
 void TorchscriptTrainee::TellCeiling(std::uint32_t ceiling) {

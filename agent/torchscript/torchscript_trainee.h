@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -42,6 +43,7 @@ class TorchscriptTrainee final : public worker::Trainee {
   }
   Duration waited_for_data() const override { return reader_->waited(); }
   worker::OutOfMemory TakeOutOfMemory() override { return std::exchange(out_of_memory_, {}); }
+  std::uint64_t TakeMemoryUsed() override;
   absl::StatusOr<model::EvaluationSums> Evaluate(std::span<const std::uint64_t> indices) override;
   absl::StatusOr<model::GradientProxies> Proxies(std::span<const std::uint64_t> indices,
                                                  bool by_inputs) override;
@@ -73,6 +75,7 @@ class TorchscriptTrainee final : public worker::Trainee {
   const worker::StartMessage* start_ = nullptr;
   cuda::Device* device_ = nullptr;
   worker::PassSums* sums_ = nullptr;
+  std::function<bool()> leaves_;
   std::span<float> parameters_;
   data::Split data_;
   std::unique_ptr<GradientIntake> intake_;
@@ -87,6 +90,7 @@ class TorchscriptTrainee final : public worker::Trainee {
   std::unique_ptr<Passes> passes_;
   std::unique_ptr<MicroBatches> micro_batches_;
   worker::OutOfMemory out_of_memory_{};
+  Instant memory_due_{};  // when it says again what is in use
 };
 
 }  // namespace tactus::torchscript

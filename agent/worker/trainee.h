@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -34,7 +35,13 @@ struct TraineeHome {
   cuda::Device& device;
   // Exchanged between passes, each time with a Bind that follows.
   PassSums& sums;
+  // The worker was told to go: asked between the steps of Open and TryOut that take long, of which
+  // none is begun any more then.
+  std::function<bool()> leaves = [] { return false; };
 };
+
+// What Open and TryOut return then.
+inline absl::Status Left() { return absl::CancelledError("the worker was told to go"); }
 
 // Passes since it was last asked that did not fit the device's memory and were repeated in pieces,
 // and samples of a pass from then on; 0, 0: there were none.
@@ -49,7 +56,7 @@ class Trainee {
  public:
   virtual ~Trainee() = default;
 
-  // Errors: NotFound, InvalidArgument, ResourceExhausted.
+  // Errors: NotFound, InvalidArgument, ResourceExhausted; Left().
   virtual absl::Status Open(const TraineeHome& home) = 0;
 
   // Offsets are assigned (cuda::AssignOffsets).
@@ -84,6 +91,9 @@ class Trainee {
 
   virtual Duration waited_for_data() const = 0;  // since it was opened
   virtual OutOfMemory TakeOutOfMemory() { return {}; }
+  // In use of the device's memory, or of the host's by this process, of one that may share it with
+  // other jobs [bytes]; 0: it has it for itself, or was asked a moment ago.
+  virtual std::uint64_t TakeMemoryUsed() { return 0; }
 
   // Losses and right answers of validation samples, in evaluation mode; at most evaluation_batch()
   // of them. Errors: ResourceExhausted, out of memory, which fewer may not be.

@@ -106,9 +106,9 @@ std::optional<protocol::ToWorker> Worker::Poll() {
   return std::nullopt;
 }
 
-life::OrFailure<life::Loaded> Worker::Load() {
+life::OrFailure<life::Loaded> Worker::Load(const std::function<bool()>& leaves) {
   absl::Status status = AwaitStart();
-  if (status.ok()) status = Prepare();
+  if (status.ok()) status = Prepare(leaves);
   if (!status.ok()) return FailureOf(status);
   return life::Loaded{
       .ready = {.parameters = cuda::FlatLength(FileSegments()),
@@ -136,17 +136,16 @@ absl::Status Worker::AwaitStart() {
   return absl::InvalidArgumentError("the first message of the agent is not a start");
 }
 
-absl::Status Worker::Prepare() {
+absl::Status Worker::Prepare(const std::function<bool()>& leaves) {
   cuda::OpenedDevice opened = cuda::OpenDevice(start_.device);
   if (opened.device == nullptr) {
     return data::AtField("workers.device", OfTheNode(absl::NotFoundError(opened.reason)));
   }
   device_ = std::move(opened.device);
 
-  if (absl::Status s = trainee_.Open({.start = start_, .device = *device_, .sums = sums_});
-      !s.ok()) {
-    return s;
-  }
+  const TraineeHome home{.start = start_, .device = *device_, .sums = sums_, .leaves = leaves};
+  if (absl::Status s = trainee_.Open(home); !s.ok()) return s;
+  if (leaves()) return Left();
   if (ModelParts* const parts = trainee_.parts()) mesh_.emplace(*parts);
   // Lanes need the group's size, so the gradients' final buffer comes with the group.
   parameters_ = device_->Allocate(cuda::FlatLength(trainee_.segments()));
@@ -155,6 +154,7 @@ absl::Status Worker::Prepare() {
   const absl::StatusOr<double> speed = trainee_.TryOut();
   if (!speed.ok()) return speed.status();
   samples_per_second_ = *speed;
+  if (leaves()) return Left();
   MakeMember();
   return LoadGiven();
 }
@@ -457,6 +457,7 @@ void Worker::Complete(ReportMessage& message, bool /*newest*/) {
   const OutOfMemory short_of = trainee_.TakeOutOfMemory();
   message.out_of_memory = short_of.passes;
   message.pass_samples_max = short_of.pass_samples_max;
+  message.memory_used_bytes = trainee_.TakeMemoryUsed();
 }
 
 void Worker::AtEdge() {

@@ -52,7 +52,7 @@ class Worker : private life::Mail, private life::World {
   std::optional<protocol::ToWorker> Poll() override;
   void Send(const FromWorker& message) override { agent_.Send(message); }
 
-  life::OrFailure<life::Loaded> Load() override;
+  life::OrFailure<life::Loaded> Load(const std::function<bool()>& leaves) override;
   life::OrFailure<life::Met> Meet(const GroupMessage& group, const life::Meeting& meeting) override;
   void LeaveGroup() override;
   void BeginTraining() override;
@@ -80,8 +80,8 @@ class Worker : private life::Mail, private life::World {
 
   // Takes the job, the first message that an agent may send.
   absl::Status AwaitStart();
-  // Opens device and trainee, and proves that they go together.
-  absl::Status Prepare();
+  // Opens device and trainee, and proves that they go together. Errors: Cancelled, it leaves.
+  absl::Status Prepare(const std::function<bool()>& leaves);
   void MakeMember();
   // What it goes on from; weights alone leave all but parameters and buffers at its beginning.
   absl::Status LoadGiven();

@@ -36,7 +36,7 @@ std::vector<std::string> DeviceRow(const v1::Node& node, const v1::Device& devic
                                    const Workers& workers) {
   const std::string name = ShortName(node.name());
   std::vector<std::string> row = {Printable(name), NodeStatus(node), Printable(device.name()),
-                                  OrDash(device.model()), OrDash(ShortName(device.job()))};
+                                  OrDash(device.model()), JobsText(device)};
   const auto found = workers.find({name, device.name()});
   if (found == workers.end() || device.job().empty()) {
     row.insert(row.end(), {"-", "-", "-"});

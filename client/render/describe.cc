@@ -184,8 +184,7 @@ std::string Describe(const v1::Node& node, bool colour) {
     devices.push_back({Printable(device.name()), Printable(device.model()),
                        device.memory_bytes() > 0 ? FormatBytes(device.memory_bytes()) : "-",
                        speed > 0 ? "at " + FormatRate(speed) : "real",
-                       rate > 0 ? FormatRate(rate) : "-",
-                       device.job().empty() ? "-" : Printable(ShortName(device.job())),
+                       rate > 0 ? FormatRate(rate) : "-", JobsText(device),
                        device.uuid().empty() ? "-" : Printable(device.uuid()),
                        device.fault().empty() ? "-" : Printable(device.fault())});
   }

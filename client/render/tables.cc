@@ -191,9 +191,8 @@ std::vector<std::string> NodeRow(const v1::Node& node, const v1::Device* device,
     row.insert(row.end(), {"-", "-", "-", "-", "-"});
   } else {
     const auto* kind = v1::DeviceKind_descriptor()->FindValueByNumber(device->kind());
-    row.insert(row.end(),
-               {Printable(device->name()), kind == nullptr ? "-" : EnumValueName(*kind),
-                Printable(device->model()), DeviceText(*device), OrDash(ShortName(device->job()))});
+    row.insert(row.end(), {Printable(device->name()), kind == nullptr ? "-" : EnumValueName(*kind),
+                           Printable(device->model()), DeviceText(*device), JobsText(*device)});
   }
   row.push_back(OrDash(node.metrics_address()));
   if (!wide) return row;
@@ -242,6 +241,15 @@ OutputFormat ParseOutputFormat(const std::string& text) {
   if (text == "wide") return OutputFormat::kWide;
   TACTUS_CHECK(text == "table");
   return OutputFormat::kTable;
+}
+
+// A coordinator of before arrays names one alone.
+std::string JobsText(const v1::Device& device) {
+  std::string text;
+  for (const std::string& job : device.jobs()) {
+    text += (text.empty() ? "" : ",") + Printable(ShortName(job));
+  }
+  return text.empty() ? OrDash(ShortName(device.job())) : text;
 }
 
 std::string NodeStatus(const v1::Node& node) {

@@ -42,6 +42,9 @@ std::string Render(const v1::DeviceValues& values, Look look);
 std::string Render(const v1::Job& job, Look look);
 std::string Render(const v1::Node& node, Look look);
 
+// The jobs that hold it, "lr-1,lr-2"; "-": none does.
+std::string JobsText(const v1::Device& device);
+
 // "ready", "leaving", "cordoned", "draining", "drained" (no device has a job any more) or "gone".
 std::string NodeStatus(const v1::Node& node);
 

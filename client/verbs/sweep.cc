@@ -45,9 +45,13 @@ class SweepVerb : public Verb {
     verb->add_option("--name", name_,
                      "Of the sweep. Default: the job's, with some letters. A sweep that is "
                      "submitted again under its name submits what is missing");
-    verb->add_flag("--together", together_,
-                   "Jobs that find no device free share one with others of the sweep, in one "
-                   "process (workers: {max: 1}, bytes-lm or cifar-cnn)");
+    CLI::Option* const apart =
+        verb->add_flag("--apart", apart_,
+                       "Each trains in a process of its own. Else those that find no device free "
+                       "share one with others of the sweep, in one process, where they can "
+                       "(workers: {max: 1}, bytes-lm or cifar-cnn)");
+    verb->add_flag("--together", together_, "The same, and says why not where they cannot")
+        ->excludes(apart);
     verb->add_flag("--dry-run", dry_run_, "Only have all of them checked by the coordinator");
     AddRepeated(verb, "--label", &label_texts_, "Add a label to all: --label team=vision");
     AddPriority(verb, &priority_);
@@ -139,7 +143,9 @@ class SweepVerb : public Verb {
     labels.insert(labels_.begin(), labels_.end());
     labels[kSweepLabel] = name_;
     // Of a label that the user gives, other jobs may be too.
-    if (together_) labels.try_emplace(job::kArrayLabel, name_);
+    if (!apart_ && (together_ || spec::WhyByItself(spec::Resolve(spec)).empty())) {
+      labels.try_emplace(job::kArrayLabel, name_);
+    }
     for (const Override& value : point) labels[kSweptPrefix + value.path] = LabelOf(value.value);
     request.set_request_id(name_ + "-" + std::to_string(at));
     return request;
@@ -171,14 +177,16 @@ class SweepVerb : public Verb {
   // By the first that cannot share a process: most often none can, for the same reason.
   void SayHowTheyTrain(const std::vector<v1::CreateJobRequest>& requests,
                        const Screen& screen) const {
-    if (!together_ || requests.size() < 2) return;
+    if (apart_ || requests.size() < 2) return;
     for (const v1::CreateJobRequest& request : requests) {
       const std::string reason = spec::WhyByItself(spec::Resolve(request.spec()));
       if (reason.empty()) continue;
-      screen.Say("each trains in a process of its own: " + Printable(reason));
+      if (together_) screen.Say("each trains in a process of its own: " + Printable(reason));
       return;
     }
-    screen.Say("those that find no device free share one with others of the sweep, in one process");
+    screen.Say(
+        "those that find no device free share one with others of the sweep, in one process; "
+        "--apart keeps them apart");
   }
 
   void SayWhatIsMissing(int made, std::size_t all, const Screen& screen) const {
@@ -197,6 +205,7 @@ class SweepVerb : public Verb {
   std::map<std::string, std::string> labels_;  // of label_texts_
   std::string name_;
   std::string priority_;
+  bool apart_ = false;
   bool together_ = false;
   bool dry_run_ = false;
   std::string output_ = "table";

@@ -36,6 +36,9 @@ std::vector<HeldDevice> HeldBy(const std::vector<MemberRecord>& members,
     devices.push_back(Held(member, membership));
     // Of an array one after the other leaves where room is made.
     if (holders.front().worker != member.worker) devices.back().usable = false;
+    for (const Holder& holder : holders) {
+      if (holder.worker != member.worker) devices.back().others.push_back(holder.job);
+    }
   }
   return devices;
 }
@@ -130,16 +133,18 @@ std::vector<MemberRecord> Admission::SeatsOf(const std::string& array,
   for (const auto& [id, job] : active_) {
     const JobRecord& record = job->record();
     const bool begun = record.state == JobState::kStarting || record.state == JobState::kRunning;
-    if (!begun || record.members.size() != 1 || ArrayOf(record) != array) continue;
+    if (!begun || record.members.size() != 1) continue;
     const MemberRecord& member = record.members.front();
+    if (member.array != array) continue;
     const std::size_t jobs = membership.HoldersOf(member.node, member.device).size();
     const auto seat = membership.Seat(member.node, member.device);
-    if (!seat || seat->place.emulated_speed > 0 ||
+    if (!seat || seat->place.emulated_speed > 0 || !seat->traits->arrays ||
         !seen.insert({member.node, member.device}).second)
       continue;
-    if (!membership.MayHold(member, array)) continue;
-    for (std::size_t more = jobs; more < protocol::kArrayJobsMax; ++more)
-      by_jobs.insert({more, seat->place});
+    if (!membership.MayHold(member)) continue;
+    const std::size_t most =
+        std::min(protocol::kArrayJobsMax, membership.RoomFor(member.node, member.device));
+    for (std::size_t more = jobs; more < most; ++more) by_jobs.insert({more, seat->place});
   }
   std::vector<MemberRecord> seats;
   for (const auto& [jobs, place] : by_jobs) seats.push_back(place);

@@ -61,6 +61,7 @@ class Admission {
  private:
   void Wake(Instant now);
   ScheduleView View(const Membership& membership, Instant now);
+  // On devices that jobs of the array hold, where agents know arrays and memory is not short.
   std::vector<MemberRecord> SeatsOf(const std::string& array, const Membership& membership) const;
   std::vector<WaitingJob> Servable(const ScheduleView& view, bool settled);
   void ExplainWaits(JobId head, const Membership& membership, Turn turn);

@@ -176,9 +176,8 @@ void Cluster::HoldReturned(const JobController& job, const NodeJoined& event) {
   for (const MemberRecord& member : job.record().members) {
     const bool back = member.node == event.node && job.HasLive(member.worker) &&
                       (event.Runs(member.worker) || event.HasToTellOf(member.worker));
-    const std::string array = ArrayOf(job.record());
-    if (back && membership_.MayHold(member, array)) {
-      membership_.Hold(member, job.record().id, job.record().name, array);
+    if (back && !membership_.Holds(member.worker) && membership_.MayHold(member)) {
+      membership_.Hold(member, job.record().id, job.record().name);
     }
   }
 }
@@ -229,8 +228,12 @@ void Cluster::Handle(const WorkerSaid& event, Turn turn) {
   if (job == nullptr) return;
   if (std::holds_alternative<DifferedMessage>(event.message)) return Strike(*job, event, turn);
   job->OnWorkerSaid(event.worker, event.message, turn);
+  const auto* const report = std::get_if<ReportMessage>(&event.message);
+  const bool room =
+      report != nullptr && membership_.NoteMemory(event.worker, report->memory_used_bytes);
   // The last word may come after the exit: of an agent that restarted.
-  if (job->record().state != JobState::kQueued && job->record().state != JobState::kPaused) return;
+  const JobState state = job->record().state;
+  if (!room && state != JobState::kQueued && state != JobState::kPaused) return;
   FileActive();
   Admit(turn);
 }
@@ -389,8 +392,9 @@ std::vector<MemberRecord> Cluster::Employ(const Schedule::Grant& grant) {
   const std::vector<WorkerId> workers = NewWorkers(record, members.size());
   for (std::size_t i = 0; i < members.size(); ++i) {
     members[i].worker = workers[i];
+    members[i].array = ArrayOf(record);
     routes_[workers[i]] = {.job = record.id, .node = members[i].node};
-    membership_.Hold(members[i], record.id, record.name, ArrayOf(record));
+    membership_.Hold(members[i], record.id, record.name);
   }
   return members;
 }

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "coordinator/job/arrays.h"
 #include "coordinator/job/attempts.h"
 #include "coordinator/job/mesh_places.h"
 #include "coordinator/job/snapshots.h"
@@ -64,7 +63,7 @@ void JobController::Start(std::vector<MemberRecord> members, Turn turn) {
                                        .checkpoint = checkpoint,
                                        .skip_samples = skip,
                                        .pass_samples_max = keeper_.PassSamplesMax(member),
-                                       .array = ArrayOf(record())});
+                                       .array = member.array});
   }
 }
 

@@ -25,6 +25,9 @@ DeviceKey KeyOf(const DeviceRecord& device) {
 }
 
 constexpr unsigned kStrikesMax = 2;
+// What passes of several need beside that of each, and what is not seen between two reports.
+constexpr double kMemoryShare = 0.75;
+constexpr double kRoomMost = 1e6;  // more than ever share a device
 
 void SetFault(Node& node, DeviceRecord& device, const std::string& of_agent) {
   const auto strikes = node.strikes.find(device.name);
@@ -150,20 +153,19 @@ void Membership::Recount(const std::string& name) {
   }
 }
 
-bool Membership::MayHold(const MemberRecord& member, const std::string& array) const {
+bool Membership::MayHold(const MemberRecord& member) const {
   const auto found = holders_.find({member.node, member.device});
   if (found == holders_.end()) return true;
-  return !array.empty() && std::ranges::all_of(found->second, [&](const Holder& holder) {
-    return holder.array == array;
+  return !member.array.empty() && std::ranges::all_of(found->second, [&](const Holder& holder) {
+    return holder.array == member.array;
   });
 }
 
-void Membership::Hold(const MemberRecord& member, JobId job, const std::string& job_name,
-                      const std::string& array) {
-  TACTUS_CHECK(MayHold(member, array));
+void Membership::Hold(const MemberRecord& member, JobId job, const std::string& job_name) {
+  TACTUS_CHECK(MayHold(member));
   const Place place{member.node, member.device};
   holders_[place].push_back(
-      {.worker = member.worker, .job = job, .job_name = job_name, .array = array});
+      {.worker = member.worker, .job = job, .job_name = job_name, .array = member.array});
   const bool worker_was_free = places_.insert({member.worker, place}).second;
   TACTUS_CHECK(worker_was_free);
   if (nodes_.contains(member.node)) Recount(member.node);
@@ -175,9 +177,42 @@ void Membership::Release(WorkerId worker) {
   const std::string node = found->second.first;
   const auto holders = holders_.find(found->second);
   std::erase_if(holders->second, [&](const Holder& holder) { return holder.worker == worker; });
-  if (holders->second.empty()) holders_.erase(holders);
+  if (holders->second.empty()) {
+    usages_.erase(holders->first);
+    holders_.erase(holders);
+  }
   places_.erase(found);
   if (nodes_.contains(node)) Recount(node);
+}
+
+// Fewer than once were there tell nothing new: libraries keep what their peak needed.
+bool Membership::NoteMemory(WorkerId worker, std::uint64_t used) {
+  const auto place = places_.find(worker);
+  if (used == 0 || place == places_.end()) return false;
+  std::vector<Holder>& holders = holders_.at(place->second);
+  std::ranges::find(holders, worker, &Holder::worker)->told_memory = true;
+  if (!std::ranges::all_of(holders, &Holder::told_memory)) return false;
+  Usage& usage = usages_[place->second];
+  if (holders.size() < usage.jobs) return false;
+  const bool better = holders.size() > usage.jobs;
+  usage = {.jobs = holders.size(), .bytes = better ? used : std::max(used, usage.bytes)};
+  return better;
+}
+
+std::size_t Membership::RoomFor(const std::string& node, const std::string& device) const {
+  const auto found = nodes_.find(node);
+  if (found == nodes_.end()) return 1;
+  const auto at = std::ranges::find(found->second.devices, device, &DeviceRecord::name);
+  if (at == found->second.devices.end()) return 1;
+  const std::uint64_t limit =
+      at->kind == DeviceKind::kCuda ? at->memory_bytes : found->second.traits.worker_memory_bytes;
+  if (limit == 0) return SIZE_MAX;
+  const auto usage = usages_.find({node, device});
+  if (usage == usages_.end()) return 1;
+  const double each =
+      static_cast<double>(usage->second.bytes) / static_cast<double>(usage->second.jobs);
+  const double room = kMemoryShare * static_cast<double>(limit) / each;
+  return static_cast<std::size_t>(std::clamp(room, 1.0, kRoomMost));
 }
 
 void Membership::Release(JobId job) {

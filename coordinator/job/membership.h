@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -18,8 +20,9 @@ namespace tactus::job {
 struct Holder {
   WorkerId worker{};
   JobId job{};
-  std::string job_name{};  // resource id
-  std::string array{};     // as ArrayOf
+  std::string job_name{};    // resource id
+  std::string array{};       // as MemberRecord's
+  bool told_memory = false;  // NoteMemory, of it
 };
 
 // One node as the coordinator sees it.
@@ -77,12 +80,14 @@ class Membership {
   // The node was never there, nor marked. Requires: no device of it has a holder.
   void Forget(const std::string& name);
 
-  // Whether `Hold` may be called for a job of this array, empty: of none.
-  bool MayHold(const MemberRecord& member, const std::string& array) const;
+  // Whether `Hold` may be called: the device is free, or those that hold it are of member.array.
+  bool MayHold(const MemberRecord& member) const;
+
+  // The worker has a device.
+  bool Holds(WorkerId worker) const { return places_.contains(worker); }
 
   // `member` sits on its device from now on. Requires: MayHold, and that the worker has no device.
-  void Hold(const MemberRecord& member, JobId job, const std::string& job_name,
-            const std::string& array = "");
+  void Hold(const MemberRecord& member, JobId job, const std::string& job_name);
 
   // Frees the worker's device; nothing when it has none.
   void Release(WorkerId worker);
@@ -96,6 +101,16 @@ class Membership {
   const Holder* HolderOf(const std::string& node, const std::string& device) const;
   // All of them, in the order in which they came.
   std::vector<Holder> HoldersOf(const std::string& node, const std::string& device) const;
+
+  // So much of the device's memory, or of the host's by its process, is in use now that the worker
+  // has trained on it [bytes], by whoever; 0: that is not known. Returns whether RoomFor has become
+  // known, or better known, by it. Nothing of a worker without a device.
+  bool NoteMemory(WorkerId worker, std::uint64_t used);
+
+  // How many jobs of one array the device has memory for: one until that one has told what is in
+  // use, then by what all that have told need on average, within three quarters of what there is.
+  // SIZE_MAX: there is no limit, as on hosts where none is set.
+  std::size_t RoomFor(const std::string& node, const std::string& device) const;
 
   // The device, as Free has it, whoever holds it; nothing: it is given to nobody now.
   std::optional<FreeDevice> Seat(const std::string& node, const std::string& device) const;
@@ -139,6 +154,12 @@ class Membership {
   std::set<std::string> with_cuda_{};               // connected
   std::map<Place, std::vector<Holder>> holders_{};  // none is empty
   std::map<WorkerId, Place> places_{};              // the inverse of holders_
+  // What was in use when so many jobs, all that were there, had told; of places with holders.
+  struct Usage {
+    std::size_t jobs = 0;
+    std::uint64_t bytes = 0;
+  };
+  std::map<Place, Usage> usages_{};
 };
 
 }  // namespace tactus::job

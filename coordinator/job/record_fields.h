@@ -58,6 +58,8 @@ void Fields(auto& archive, Of<DeviceRecord> auto& device) {
 void Fields(auto& archive, Of<NodeTraits> auto& traits) {
   archive("labels", traits.labels);
   archive("taints", traits.taints);
+  archive("arrays", traits.arrays);
+  archive("worker_memory_bytes", traits.worker_memory_bytes);
 }
 
 void Fields(auto& archive, Of<MemoryRecord> auto& memory) {
@@ -87,6 +89,7 @@ void Fields(auto& archive, Of<MemberRecord> auto& member) {
   archive("incarnation", member.incarnation);
   archive("model", member.model);
   archive("nccl_version", member.nccl_version);
+  archive("array", member.array);
 }
 
 void Fields(auto& archive, Of<TransportRecord> auto& transport) {

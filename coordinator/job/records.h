@@ -91,6 +91,8 @@ struct DeviceRecord {
 struct NodeTraits {
   std::map<std::string, std::string> labels{};
   std::vector<std::string> taints{};  // "key" or "key=value"
+  bool arrays = false;                // workers of one array on one device share a process there
+  std::uint64_t worker_memory_bytes = 0;  // of the host's, for one process; 0: no limit
 };
 
 // What users said of a node; survives restarts.
@@ -111,6 +113,7 @@ struct MemberRecord {
   std::uint64_t incarnation = 0;  // of the agent's process that it was given to; 0: not known
   std::string model{};            // of the device
   std::string nccl_version{};     // as it said when it was ready
+  std::string array{};            // in which it was given its device, as ArrayOf; empty: in none
 };
 
 using protocol::TransportKind;

@@ -107,7 +107,7 @@ class Scheduler {
     };
     std::vector<Candidate> candidates;
     for (const GroupedJob& group : view_.groups) {
-      const std::size_t useful = UsefulDevices(group, *head.settings, view_.standard);
+      const std::size_t useful = Coming(group, head);
       // These devices come anyway: nobody else is displaced for them.
       if (group.leaving) coming += useful;
       coming += Useful(group.given_back, *head.settings, view_.standard);
@@ -142,6 +142,24 @@ class Scheduler {
       }
     }
     for (const std::size_t index : fitting) kept_[index] = true;
+  }
+
+  // Of the group's devices that the head could use, those that nobody else keeps from it.
+  std::size_t Coming(const GroupedJob& group, const WaitingJob& head) const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(group.devices, [&](const HeldDevice& device) {
+          return IsUseful(device, *head.settings, view_.standard) &&
+                 std::ranges::all_of(device.others,
+                                     [&](JobId other) { return GivesWay(other, head); });
+        }));
+  }
+
+  // A job that shares its device, which comes free only with the last of them.
+  bool GivesWay(JobId job, const WaitingJob& head) const {
+    const auto group = std::ranges::find(view_.groups, job, &GroupedJob::job);
+    if (group == view_.groups.end()) return false;
+    return group->leaving ||
+           (group->movable && ComesBefore(*head.settings, head.job, *group->settings, group->job));
   }
 
   // So many devices of a group for the head: of those who would join it first, then of the last

@@ -38,6 +38,7 @@ struct HeldDevice {
   const NodeTraits* traits = nullptr;  // null: its node is not known
   bool usable = false;                 // by others, once it is given back: connected, open, well
   bool joining = false;                // its worker loads, to join those that train, or is spare
+  std::vector<JobId> others{};         // that hold it as well, as jobs of its array
 };
 
 // A job that has devices.

@@ -103,6 +103,8 @@ absl::StatusOr<job::NodeTraits> TraitsFrom(const agent::v1::Hello& hello) {
     if (!status.ok()) return status;
     traits.taints.push_back(hello.taints(i));
   }
+  traits.arrays = hello.arrays();
+  traits.worker_memory_bytes = hello.worker_memory_bytes();
   return traits;
 }
 

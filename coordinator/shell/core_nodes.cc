@@ -90,11 +90,15 @@ v1::Node CoreRunner::NodeFrom(const std::string& name, const NodeView* view) con
     v1::Device* device = node.add_devices();
     SetRecord(record, device);
     device->set_fault(FaultOf(membership, name, record.name));
-    const job::Holder* holder = membership.HolderOf(name, record.name);
-    if (holder == nullptr) continue;
-    device->set_job(JobName(holder->job_name));
-    const auto job = visible_.find(holder->job);
-    if (job != visible_.end()) device->set_samples_per_second(SpeedOf(job->second, holder->worker));
+    double speed = 0;
+    for (const job::Holder& holder : membership.HoldersOf(name, record.name)) {
+      device->add_jobs(JobName(holder.job_name));
+      const auto job = visible_.find(holder.job);
+      if (job != visible_.end()) speed += SpeedOf(job->second, holder.worker);
+    }
+    if (device->jobs().empty()) continue;
+    device->set_job(device->jobs(0));
+    device->set_samples_per_second(speed);
   }
   return node;
 }

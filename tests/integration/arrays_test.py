@@ -36,7 +36,7 @@ class ArraysTest(OneCoordinator):
         """The jobs' names, in the order of the values, and what else was said."""
         path = self.folder.path / "job.yaml"
         path.write_text(json.dumps(spec or self.spec()))
-        _, out, err = self.cluster.tactus("sweep", path, "--over", "learning_rate=" + ",".join(values), "-o", "name", *([] if "kept=apart" in words else ["--together"]), *words)
+        _, out, err = self.cluster.tactus("sweep", path, "--over", "learning_rate=" + ",".join(values), "-o", "name", *words)
         return [line.rsplit("/", 1)[-1] for line in out.split()], err
 
     def curve(self, job):
@@ -74,11 +74,14 @@ class ArraysTest(OneCoordinator):
         self.assertIn("share one with others of the sweep, in one process", said)
         self.await_together(together)
         self.assertRegex(self.cluster.tactus("describe", "job", together[1])[1], r"array +lr-\w+: shares a process with others of it")
+        nodes = self.cluster.tactus("get", "nodes")[1]
+        self.assertIn(",".join(together), nodes, "in the order in which they came")
+        self.assertIn(",".join(together), self.cluster.tactus("describe", "node", "a")[1])
         for job in together:
             self.to_end(job)
         self.assertEqual(self.arrays_started(), 1)
 
-        apart, said = self.sweep(rates, None, "--label", "kept=apart")
+        apart, said = self.sweep(rates, None, "--apart")
         self.assertNotIn("share one", said)
         for job, alone in zip(together, apart):
             self.to_end(alone)
@@ -99,7 +102,7 @@ class ArraysTest(OneCoordinator):
         self.assertEqual(len(self.workers()), 1, "the process goes on")
         done = self.to_end(kept)
         self.assertEqual(len(done.get("attempts", [])), 1, "it was not hurt")
-        (alone,), _ = self.sweep(["0.1"], spec, "--label", "kept=apart")
+        (alone,), _ = self.sweep(["0.1"], spec, "--apart")
         self.to_end(alone)
         self.expect_same(kept, alone)
 
@@ -116,9 +119,9 @@ class ArraysTest(OneCoordinator):
         self.assertEqual(self.arrays_started(), 2)
 
     def test_who_cannot_share_a_process_is_told_why(self):
-        _, said = self.sweep(["0.01", "0.03"], self.spec(workers={"min": 1, "max": 2}), "--dry-run")
+        _, said = self.sweep(["0.01", "0.03"], self.spec(workers={"min": 1, "max": 2}), "--together", "--dry-run")
         self.assertIn("each trains in a process of its own: workers.max: found 2, allowed is 1", said)
-        jobs, said = self.sweep(["0.1", "0.2"], self.spec(model={"builtin": "bytes-lm", "precision": "bfloat16"}, stop={"rounds": 3}))
+        jobs, said = self.sweep(["0.1", "0.2"], self.spec(model={"builtin": "bytes-lm", "precision": "bfloat16"}, stop={"rounds": 3}), "--together")
         self.assertIn("model.precision: found bfloat16, allowed is float32", said)
         self.assertIn("by itself, as model.precision", self.cluster.tactus("describe", "job", jobs[0])[1])
         for job in jobs:

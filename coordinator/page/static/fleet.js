@@ -29,13 +29,18 @@ export function matches(node, words) {
   return words.toLowerCase().split(/\s+/).every((word) => state.startsWith(word) || texts.some((text) => text.includes(word)));
 }
 
+// Several where they train in one process.
+function jobLinks(node, device) {
+  return (device.jobs || [device.job]).flatMap((job, at) => [at ? ", " : "", jobLink(job, `${node.name}/${device.name}`)]);
+}
+
 function deviceItem(node, device) {
   const rate = number(device.samples_per_second);
   const what = [device.model, device.memory_bytes && bytes(number(device.memory_bytes)),
     device.emulated_speed && `emulated at ${figures(device.emulated_speed)}×`].filter(Boolean).join(" · ");
   return el("li", {class: device.fault ? "bad" : device.job ? "busy" : ""},
     el("b", {}, device.name),
-    el("span", {class: "job"}, device.job ? jobLink(device.job, `${node.name}/${device.name}`) : el("span", {class: "soft"}, device.fault ? "kept free" : "free")),
+    el("span", {class: "job"}, device.job ? jobLinks(node, device) : el("span", {class: "soft"}, device.fault ? "kept free" : "free")),
     el("span", {class: "number soft", title: "by itself, without waiting for others"}, rate > 0 ? `${figures(rate, 3)} samples/s` : ""),
     what ? el("span", {class: "what"}, what) : null,
     device.fault ? el("span", {class: "fault"}, `Fault: ${device.fault}`) : null);

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "agent/daemon/agent.h"
 #include "protocol/arrays.h"
 #include "tests/agent/daemon/await.h"
@@ -15,6 +18,7 @@ namespace tactus::agent {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using FromAgent = tactus::agent::v1::FromAgent;
 
 class AgentArraysTest : public testing::Test {
@@ -54,6 +58,13 @@ class AgentArraysTest : public testing::Test {
       return message.from_worker().worker_id() == id && message.from_worker().message().has_ready();
     });
     return static_cast<pid_t>(ready.from_worker().message().ready().parameters());
+  }
+
+  void StopIn(std::uint64_t id, int milliseconds) {
+    tactus::agent::v1::ToAgent stop;
+    stop.mutable_stop_worker()->set_worker_id(id);
+    stop.mutable_stop_worker()->mutable_grace()->set_nanos(milliseconds * 1'000'000);
+    coordinator_.Send(stop);
   }
 
   TemporaryFolder folder_;
@@ -127,17 +138,49 @@ TEST_F(AgentArraysTest, OneThatIsStoppedEndsAsBySigterm) {
   EXPECT_EQ(Start(3, "echo", "x"), process);
 }
 
-// The others are lost with it, and told of.
+// The others are lost with it, and told of; why, each is told.
 TEST_F(AgentArraysTest, OneThatDoesNotEndTakesItsProcessWithIt) {
   Start(1, "deaf", "x");
   Start(2, "echo", "x");
-  tactus::agent::v1::ToAgent stop;
-  stop.mutable_stop_worker()->set_worker_id(1);
-  stop.mutable_stop_worker()->mutable_grace()->set_nanos(100'000'000);
 
-  coordinator_.Send(stop);
+  StopIn(1, 100);
 
-  EXPECT_EQ(coordinator_.AwaitExit(1).signal(), SIGKILL);
+  const auto culprit = coordinator_.AwaitExit(1);
+  EXPECT_EQ(culprit.signal(), SIGKILL);
+  EXPECT_THAT(culprit.log_tail(), Not(HasSubstr("its process was killed")));
+  const auto other = coordinator_.AwaitExit(2);
+  EXPECT_EQ(other.signal(), SIGKILL);
+  EXPECT_THAT(other.log_tail(), HasSubstr("agent: its process was killed, as worker 1 of job "
+                                          "deaf-1, which shared it, had not ended 0 s after"));
+}
+
+// By then the grace of the one that is asked later is over, too.
+TEST_F(AgentArraysTest, OneThatLoadsIsLeftToFinishAndEndsAlone) {
+  const pid_t process = Start(1, "echo", "x");
+  Start(9, "deaf", "y");
+  coordinator_.StartInArray(2, "loads", "x");
+  StopIn(2, 100);
+  StopIn(9, 200);
+  EXPECT_EQ(coordinator_.AwaitExit(9).signal(), SIGKILL);
+
+  EXPECT_EQ(Start(3, "echo", "x"), process);
+  std::ofstream(folder_.File("state") + "/jobs/loads-1/result/loaded") << "it is";
+
+  EXPECT_EQ(coordinator_.AwaitExit(2).signal(), SIGTERM);
+  EXPECT_EQ(Start(4, "echo", "x"), process);
+  for (const FromAgent& message : coordinator_.received()) {
+    EXPECT_NE(message.from_worker().worker_id(), 2u) << "nothing that it said counted any more";
+  }
+}
+
+// It had heard of it by then.
+TEST_F(AgentArraysTest, OneThatHasLoadedHasItsGraceAndNoMore) {
+  Start(1, "echo", "x");
+  coordinator_.StartInArray(2, "loads-deaf", "x");
+  StopIn(2, 100);
+  std::filesystem::create_directories(folder_.File("state") + "/jobs/loads-deaf-1/result");
+  std::ofstream(folder_.File("state") + "/jobs/loads-deaf-1/result/loaded") << "it is";
+
   EXPECT_EQ(coordinator_.AwaitExit(2).signal(), SIGKILL);
 }
 

@@ -257,6 +257,13 @@ TEST_F(LifeTest, APlanOfAnotherSizeIsRefused) {
                                    "says failed the group's plan does not fit its size"));
 }
 
+TEST_F(LifeTest, AskedToLeaveWhileItLoadsItGoesWithoutAWord) {
+  world_.in_loading = {StopMessage{.reason = "enough", .discard = true}};
+
+  EXPECT_THAT(Run({}), ElementsAre("load"));
+  EXPECT_FALSE(failed_);
+}
+
 TEST_F(LifeTest, AskedToLeaveBeforeThereIsAGroupItGoesWithoutAWord) {
   world_.mail = {StopMessage{.reason = "enough"}, world_.Group()};
 

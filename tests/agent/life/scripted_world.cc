@@ -150,7 +150,8 @@ OrFailure<protocol::ToWorker> ScriptedWorld::Await() {
 }
 
 std::optional<protocol::ToWorker> ScriptedWorld::Poll() {
-  std::deque<protocol::ToWorker>& messages = engine_ == nullptr ? in_meeting : in_training;
+  std::deque<protocol::ToWorker>& in_group = engine_ == nullptr ? in_meeting : in_training;
+  std::deque<protocol::ToWorker>& messages = in_loading.empty() ? in_group : in_loading;
   if (messages.empty()) return std::nullopt;
   protocol::ToWorker message = std::move(messages.front());
   messages.pop_front();
@@ -161,8 +162,9 @@ void ScriptedWorld::Send(const protocol::FromWorker& message) {
   log.push_back("says " + std::visit(Words{}, message));
 }
 
-OrFailure<Loaded> ScriptedWorld::Load() {
+OrFailure<Loaded> ScriptedWorld::Load(const std::function<bool()>& leaves) {
   log.emplace_back("load");
+  if (!in_loading.empty() && leaves()) return Failure{.message = "was asked to leave"};
   if (loading) return *loading;
   member_ = std::make_unique<engine::Member>(options, *device_, segments_, parameters_.span());
   return Loaded{

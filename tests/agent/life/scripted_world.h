@@ -37,7 +37,7 @@ class ScriptedWorld : public Mail, public World {
   // The script. Messages that Await finds; behind the last one the agent is gone.
   std::deque<protocol::ToWorker> mail;
   // Messages that Poll finds, while the members connect and behind the next batch.
-  std::deque<protocol::ToWorker> in_meeting, in_training;
+  std::deque<protocol::ToWorker> in_loading, in_meeting, in_training;
   engine::EngineOptions options;
   std::function<void(const engine::Batch& batch)> on_compute = [](const auto&) {};
   std::function<void(const policies::Report& report)> on_report = [](const auto&) {};
@@ -68,7 +68,7 @@ class ScriptedWorld : public Mail, public World {
   std::optional<protocol::ToWorker> Poll() override;
   void Send(const protocol::FromWorker& message) override;
 
-  OrFailure<Loaded> Load() override;
+  OrFailure<Loaded> Load(const std::function<bool()>& leaves) override;
   OrFailure<Met> Meet(const protocol::GroupMessage& group, const Meeting& way) override;
   void LeaveGroup() override;
   void BeginTraining() override;

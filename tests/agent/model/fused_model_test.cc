@@ -226,6 +226,33 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"CifarCnn", {.builtin = "cifar-cnn", .width = 4}, SixImages}),
     [](const auto& info) { return info.param.name; });
 
+// The table that all share has such a row: the next one's.
+TEST(FusedModelErrorsTest, AnIndexBehindAModelsOwnReadsNobodyElses) {
+  const ModelOptions options = {
+      .builtin = "bytes-lm", .width = 16, .heads = 2, .layers = 1, .context = 4};
+  BoundModel one(options);
+  const auto model = *FusedModel::Open(options, one.model->segments());
+  const std::vector<float> parameters = one.Weights();
+  const auto message = [&](std::int64_t input, std::int64_t target) {
+    std::vector<std::int64_t> inputs(4, 65), targets(4, 66);
+    inputs[2] = input;
+    targets[1] = target;
+    const data::TensorSpec spec{.type = data::ElementType::kInt64, .shape = {4}};
+    const Examples examples{.count = 1,
+                            .input_specs = {spec},
+                            .target_spec = spec,
+                            .inputs = std::as_bytes(std::span(inputs)),
+                            .targets = std::as_bytes(std::span(targets))};
+    const std::vector<FusedPart> parts(2, {.parameters = parameters, .examples = examples});
+    return std::string(model->ForwardBackward(parts).status().message());
+  };
+
+  EXPECT_EQ(message(255, 255), "");
+  EXPECT_THAT(message(256, 0), HasSubstr("the inputs reach 256; the model has tokens 0 to 255"));
+  EXPECT_THAT(message(-1, 0), HasSubstr("the inputs go down to -1"));
+  EXPECT_THAT(message(0, 256), HasSubstr("the targets reach 256; the model has classes 0 to 255"));
+}
+
 TEST(FusedModelErrorsTest, SayWhatCannotBeFused) {
   const auto message = [](const ModelOptions& options) {
     return std::string(FusedModel::Open(options, {}).status().message());

@@ -200,7 +200,7 @@ TEST(FusionTest, OneThatDivergesLeavesAndTheOthersGoOn) {
   ExpectSame(curves[2], last);
 }
 
-// What fails for the inputs of one is made again by each by itself.
+// It hears of it before anybody waits for it.
 TEST(FusionTest, APassFailsOnlyForTheOneWhoseInputsAreWrong) {
   std::vector<Job> jobs(3, {.optimizer = engine::SgdOptions{.learning_rate = 0.1}});
   for (std::size_t i = 0; i < 3; ++i) jobs[i].model_seed = i + 1;

@@ -110,6 +110,7 @@ class Meeting {
 WorkerOutcome Serve(int socket, const GroupSetting& setting, std::size_t rank, Meeting& meeting) {
   FakeAgent agent(socket, setting, static_cast<int>(rank));
   agent.Start();
+  if (setting.discarded_at_once) agent.Say({{"stop", {{"discard", true}}}});
   bool met = false;
   while (true) {
     const json message = agent.Next();

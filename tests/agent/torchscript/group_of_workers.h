@@ -38,6 +38,7 @@ struct GroupSetting {
   // Sent to rank 0 when it has told of the round `stop_after`; null: nothing is.
   nlohmann::json stop{};
   std::uint64_t stop_after = 0;
+  bool discarded_at_once = false;  // each is told to go while it loads
 };
 
 // Runs the group to its end.

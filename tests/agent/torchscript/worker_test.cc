@@ -90,6 +90,13 @@ TEST_F(WorkerTest, InAStagedGroupItTrainsAsByTcp) {
   EXPECT_EQ(hashes, std::vector<json>(6, hashes[0]));
 }
 
+TEST_F(WorkerTest, ToldToGoWhileItLoadsItEndsWithoutAWord) {
+  const auto group = RunGroup({.spec = spec_, .batch_sizes = {8}, .discarded_at_once = true});
+
+  EXPECT_TRUE(group[0].ok) << group[0].error;
+  EXPECT_TRUE(group[0].lines.empty());
+}
+
 TEST_F(WorkerTest, OnAProcessorItRefusesAGroupOfNccl) {
   const auto group = RunGroup({.spec = spec_, .batch_sizes = {8}, .transport = "nccl"});
 

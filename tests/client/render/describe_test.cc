@@ -121,6 +121,8 @@ TEST(DescribeTest, ANodeIsDescribedWithItsDevices) {
   device->set_uuid("GPU-1");
   device->set_memory_bytes(std::uint64_t{141} << 30);
   device->set_job("projects/default/jobs/demo-1");
+  device->add_jobs("projects/default/jobs/demo-1");
+  device->add_jobs("projects/default/jobs/demo-2");
   device->set_fault("the driver lost it");
 
   const std::string text = Describe(node, true);
@@ -128,8 +130,9 @@ TEST(DescribeTest, ANodeIsDescribedWithItsDevices) {
   EXPECT_THAT(text, HasSubstr("status     \x1b[33mcordoned\x1b[0m\n"));
   EXPECT_THAT(text, HasSubstr("labels     zone=a\n"));
   EXPECT_THAT(text, HasSubstr("taint      gpu=shared\n"));
-  EXPECT_THAT(text, HasSubstr("  cuda:0  NVIDIA H200  141.0 GiB  real   -          demo-1  GPU-1  "
-                              "the driver lost it\n"));
+  EXPECT_THAT(text,
+              HasSubstr("  cuda:0  NVIDIA H200  141.0 GiB  real   -          demo-1,demo-2  GPU-1  "
+                        "the driver lost it\n"));
 }
 
 }  // namespace

@@ -168,6 +168,19 @@ TEST(TablesTest, NodesHaveALineADevice) {
   EXPECT_THAT(Render(nodes, OutputFormat::kWide), HasSubstr("  the driver lost it  "));
 }
 
+TEST(TablesTest, ADeviceHasTheNamesOfAllItsJobs) {
+  v1::ListNodesResponse nodes;
+  v1::Node* node = nodes.add_nodes();
+  node->set_name("nodes/n0");
+  v1::Device* device = node->add_devices();
+  EXPECT_EQ(JobsText(*device), "-");
+  device->set_job("projects/default/jobs/lr-1");
+  device->add_jobs("projects/default/jobs/lr-1");
+  device->add_jobs("projects/default/jobs/lr-2");
+
+  EXPECT_THAT(Render(nodes, OutputFormat::kTable), HasSubstr("  lr-1,lr-2  "));
+}
+
 TEST(TablesTest, DecisionsHaveALineEach) {
   v1::ListDecisionsResponse decisions;
   v1::Decision* first = decisions.add_decisions();

@@ -74,10 +74,21 @@ TEST_F(SweepTest, WhetherTheyShareAProcessIsSaid) {
               Not(HasSubstr("process")));
 }
 
-TEST_F(SweepTest, OnlyThoseThatAreToBeTogetherShareOne) {
-  const Answered apart = Tactus({"sweep", file_, "--over", "seed=1,2"});
+TEST_F(SweepTest, ThoseThatCanShareAProcessDoSoUnlessTheyAreToBeApart) {
+  const Answered unable = Tactus({"sweep", file_, "--over", "seed=1,2"});
+  EXPECT_EQ(requests_.back().labels().count("array"), 0u);
+  EXPECT_THAT(unable.err, Not(HasSubstr("process"))) << "nobody asked for it";
+
+  std::ofstream(file_) << "name: demo\nworkers: {max: 1}\nmodel: {builtin: bytes-lm}\n";
+  const Answered able = Tactus({"sweep", file_, "--over", "seed=1,2", "--name", "s1"});
+  EXPECT_EQ(requests_.back().labels().at("array"), "s1");
+  EXPECT_THAT(able.err, HasSubstr("in one process; --apart keeps them apart"));
+
+  const Answered apart = Tactus({"sweep", file_, "--over", "seed=1,2", "--apart"});
   EXPECT_EQ(requests_.back().labels().count("array"), 0u);
   EXPECT_THAT(apart.err, Not(HasSubstr("process")));
+  EXPECT_THAT(Tactus({"sweep", file_, "--over", "seed=1,2", "--apart", "--together"}).err,
+              HasSubstr("excludes"));
 
   Tactus({"sweep", file_, "--over", "seed=1,2", "--label", "array=ours"});
   EXPECT_EQ(requests_.back().labels().at("array"), "ours");

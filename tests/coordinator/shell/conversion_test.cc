@@ -172,6 +172,16 @@ TEST(ConversionTest, AHelloComesInWithItsTraits) {
   EXPECT_THAT(joined->running_workers, ElementsAre(WorkerId{7}));
 }
 
+TEST(ConversionTest, AHelloSaysWhetherItsAgentKnowsArraysAndHowLargeAProcessMayBe) {
+  agent::v1::Hello hello = ProperHello();
+  EXPECT_FALSE(FromProto(hello)->traits.arrays) << "one of before arrays";
+  hello.set_arrays(true);
+  hello.set_worker_memory_bytes(3 << 20);
+
+  EXPECT_TRUE(FromProto(hello)->traits.arrays);
+  EXPECT_EQ(FromProto(hello)->traits.worker_memory_bytes, 3u << 20);
+}
+
 TEST(ConversionTest, AHelloThatIsNotProperIsRefusedWithItsField) {
   struct Case {
     std::string field;

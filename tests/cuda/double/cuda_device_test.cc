@@ -145,6 +145,15 @@ TEST(CudaDeviceLifeTest, ABufferThatOutlivesItsDeviceIsFreedAtItsOwnEnd) {
   EXPECT_EQ(cuda_double::DeviceBytes(), 0u);
 }
 
+TEST(CudaDeviceMemoryTest, WhatIsInUseIsWhatAllHaveTaken) {
+  Reset({});
+  const std::unique_ptr<Device> device = Open();
+  const std::uint64_t before = device->MemoryUsed();
+  const Buffer buffer = device->Allocate(100'000);
+
+  EXPECT_GE(device->MemoryUsed(), before + 400'000);
+}
+
 TEST(CudaDeviceMemoryTest, RepeatedOperationsAllocateNothing) {
   Reset({});
   const std::unique_ptr<Device> device = Open();

@@ -4,6 +4,9 @@
 //   echo       Ready with its own process id as `parameters`; reports each plan; on stop Finished
 //   stubborn   the same, but ignores SIGTERM and the end of its socket
 //   deaf       the same, and ignores stop, too
+//   loads      loads until its output directory has a file "loaded", whatever it is told; then as
+//              echo
+//   loads-deaf the same, then as deaf
 //   suspends   Ready; on stop writes checkpoint.safetensors and says Finished with it, suspended
 //   result     writes model.pt of 2.5 MiB and says Finished with that file
 //   training   Ready; for a plan V says at once that it has the checkpoints of V, V + 1 and V + 2
@@ -128,6 +131,11 @@ int Deaf(Wire& wire) {
   while (true) ::pause();
 }
 
+int Loads(Wire& wire, const std::string& folder, bool deaf) {
+  while (!std::filesystem::exists(folder + "/loaded")) ::usleep(2000);
+  return deaf ? Deaf(wire) : Echo(wire, false);
+}
+
 int Result(Wire& wire, const std::string& folder) {
   std::ofstream(folder + "/model.pt", std::ios::binary) << std::string(5 << 19, 'm');
   wire.Say(Finished({"model.pt"}));
@@ -205,7 +213,11 @@ int Behave(Wire& wire, const std::string& first_line) {
   const json start = json::parse(first_line).at("start");
   const std::string behaviour = start.at("spec").at("name");
   if (behaviour == "stubborn" || behaviour == "deaf") ::signal(SIGTERM, SIG_IGN);
+  if (behaviour == "loads-deaf") ::signal(SIGTERM, SIG_IGN);
   if (behaviour == "deaf") return Deaf(wire);
+  if (behaviour == "loads" || behaviour == "loads-deaf") {
+    return Loads(wire, start.at("outputDirectory"), behaviour == "loads-deaf");
+  }
   if (behaviour == "suspends") return Suspends(wire, start.at("outputDirectory"));
   if (behaviour == "echo" || behaviour == "stubborn") return Echo(wire, behaviour == "stubborn");
   if (behaviour == "result") return Result(wire, start.at("outputDirectory"));
