@@ -17,7 +17,7 @@ namespace {
 // Rounds are as many, and as long but for what the exchange takes.
 bool SameWindows(const Plan& one, const Plan& other) {
   return one.synchronization == other.synchronization && one.period == other.period &&
-         one.aggregation == other.aggregation && one.slices == other.slices;
+         one.aggregation == other.aggregation;
 }
 
 // E of an encoding. [s]
@@ -59,11 +59,10 @@ Decision DidNotPay(Encoding encoding, const std::string& why) {
 }  // namespace
 
 std::string AutoEncoding::Start(Plan& first, const Observations& seen) {
-  if (trial_ || canary_) found_ = former_;
+  if (OnTrial()) found_ = former_;
   trial_.reset();
   canary_.reset();
   in_force_.reset();
-  slices_.Start(seen.members());
   if (seen.members() == 1) {
     first.encoding = Encoding::kDense;
     return "dense: one member has nobody to exchange with";
@@ -73,7 +72,6 @@ std::string AutoEncoding::Start(Plan& first, const Observations& seen) {
   if (handed_on) found_ = prior->encoding;
   const bool may = first.aggregation == Aggregation::kAverage && seen.group().Knows(found_);
   first.encoding = may ? found_ : Encoding::kDense;
-  first.slices.clear();
   if (first.encoding == Encoding::kDense) {
     return "dense until it is found that fewer bytes would pay";
   }
@@ -85,7 +83,6 @@ void AutoEncoding::Resume(const Plan& in_force) {
   trial_.reset();
   canary_.reset();
   in_force_.reset();
-  slices_.Start(in_force.batch_sizes.size());
   if (in_force.aggregation == Aggregation::kAverage) found_ = in_force.encoding;
 }
 
@@ -95,7 +92,6 @@ std::string AutoEncoding::Follow(Plan& plan, const Observations& seen) const {
   const Encoding wanted = sums ? found_ : Encoding::kDense;
   if (plan.encoding == wanted) return {};
   plan.encoding = wanted;
-  if (!RowOf(wanted).by_slices) plan.slices.clear();
   return sums ? std::string(NameOf(wanted)) + ": averages travel as they did before"
               : "dense: adasum goes by products of whole vectors";
 }
@@ -111,9 +107,7 @@ std::optional<Proposal> AutoEncoding::Decide(const Situation& situation) {
                             "a round was lost to numbers that are not finite, as none was that "
                             "was dense"));
   }
-  if (slices_.OnTrial()) return slices_.Decide(situation, base_batch_);
-  if (std::optional<Proposal> other = Try(situation)) return other;
-  return slices_.Decide(situation, base_batch_);
+  return Try(situation);
 }
 
 // Of a trial whose rounds become others the transfer alone tells; one that never came into force,
@@ -124,12 +118,12 @@ void AutoEncoding::Note(const Situation& situation) {
   const bool averages = now.aggregation == Aggregation::kAverage;
   if (trial_ && !same && averages && now.encoding == found_) {
     by_transfer_ = true;
-  } else if ((trial_ || canary_) && (!same || now.encoding != found_)) {
+  } else if (OnTrial() && (!same || now.encoding != found_)) {
     trial_.reset();
     canary_.reset();
     due_ = kPause * situation.seen.seconds();
   }
-  if (!trial_ && !canary_ && now.aggregation == Aggregation::kAverage) found_ = now.encoding;
+  if (!OnTrial() && now.aggregation == Aggregation::kAverage) found_ = now.encoding;
   if (!same || now.encoding != in_force_->encoding ||
       now.learning_rate_rule != in_force_->learning_rate_rule) {
     version_ = now.version;
@@ -144,7 +138,6 @@ AutoEncoding::Candidate AutoEncoding::Price(Encoding encoding, const Situation& 
   const Encoding now = situation.in_force.encoding;
   Candidate candidate{.plan = situation.in_force, .transfer = *seen.TransferSeconds()};
   candidate.plan.encoding = encoding;
-  if (!RowOf(encoding).by_slices) candidate.plan.slices.clear();
   std::optional<Plan> whole = candidate.plan;
   if (encoding != now) {
     const double bytes = std::max(candidate.transfer - EncodeSeconds(now, seen), 0.0);

@@ -10,7 +10,6 @@
 #include "policies/axis_policy.h"
 #include "policies/change_trial.h"
 #include "policies/period_canary.h"
-#include "policies/slices_by_link.h"
 
 namespace tactus::policies {
 
@@ -52,8 +51,6 @@ namespace tactus::policies {
 // (PeriodCanary::kErrors). So where links are so slow that float16 is not enough, and the loss
 // bears the noise.
 //
-// Where nothing of that is to be tried, slices of sums follow the members' links (SlicesByLink).
-//
 // Where a round is lost to numbers that are not finite, and none was dense, dense is gone back to.
 //
 // Adasum has dense vectors, and averages after it what they had before. A group that meets anew
@@ -75,9 +72,8 @@ class AutoEncoding final : public RememberingPolicy<AutoEncoding> {
 
   std::string Start(Plan& first, const Observations& seen) override;
   void Resume(const Plan& in_force) override;
-  void Observe(const Report& report) override { slices_.Observe(report); }
   std::optional<Proposal> Decide(const Situation& situation) override;
-  bool OnTrial() const override { return trial_ || canary_ || slices_.OnTrial(); }
+  bool OnTrial() const override { return trial_ || canary_; }
   std::string Follow(Plan& plan, const Observations& seen) const override;
 
   friend void Fields(auto& archive, Of<AutoEncoding> auto& policy) {
@@ -93,7 +89,6 @@ class AutoEncoding final : public RememberingPolicy<AutoEncoding> {
     archive("version", policy.version_);
     archive("seconds", policy.seconds_);
     archive("in_force", policy.in_force_);
-    archive("slices", policy.slices_);
   }
 
  private:
@@ -129,7 +124,6 @@ class AutoEncoding final : public RememberingPolicy<AutoEncoding> {
   std::uint64_t version_ = 0;     // the first plan with what is in force of exchanges and rate
   double seconds_ = 0;            // training time since when
   std::optional<Plan> in_force_;  // at the last look, in this group
-  SlicesByLink slices_;
 };
 
 }  // namespace tactus::policies

@@ -82,23 +82,6 @@ bool ReadSynchronization(std::string_view text, Plan* plan) {
   return plan->period >= 1;
 }
 
-// "float16", or with the slices behind it, as ValueOf writes it.
-bool ReadEncoding(std::string_view text, Plan* plan) {
-  const std::vector<std::string_view> words = WordsOf(text);
-  if (words.size() > 2 || !ReadChoice(kEncodingNames, words[0], &plan->encoding)) return false;
-  plan->slices.clear();
-  if (words.size() == 1) return true;
-  std::optional<std::vector<std::uint32_t>> slices = ReadList(words[1]);
-  if (slices) plan->slices = *std::move(slices);
-  return !plan->slices.empty();
-}
-
-std::string EncodingText(const Plan& plan) {
-  std::string text(NameOf(plan.encoding));
-  if (!plan.slices.empty()) text += " " + Listed(plan.slices);
-  return text;
-}
-
 std::string SynchronizationText(const Plan& plan) {
   std::string text(NameOf(plan.synchronization));
   if (HasPeriod(plan)) text += " " + std::to_string(plan.period);
@@ -128,7 +111,7 @@ std::string ValueOf(const Plan& plan, Axis axis) {
     case Axis::kLearningRate:
       return std::string(NameOf(plan.learning_rate_rule));
     case Axis::kEncoding:
-      return EncodingText(plan);
+      return std::string(NameOf(plan.encoding));
   }
   return {};
 }
@@ -152,22 +135,19 @@ std::optional<Plan> WithValue(Plan plan, Axis axis, std::string_view value) {
       read = ReadChoice(kLearningRateRuleNames, value, &plan.learning_rate_rule);
       break;
     case Axis::kEncoding:
-      read = ReadEncoding(value, &plan);
+      read = ReadChoice(kEncodingNames, value, &plan.encoding);
       break;
   }
   return read ? std::optional(std::move(plan)) : std::nullopt;
 }
 
 std::vector<PlanRow> RowsOf(const Plan& plan) {
-  std::vector<PlanRow> rows = {
-      {"batch_sizes", "batch sizes", plan.batch_sizes},
-      {"synchronization", "synchronization", NameOf(plan.synchronization)},
-      {"period", "period", plan.period},
-      {"aggregation", "aggregation", NameOf(plan.aggregation)},
-      {"learning_rate_rule", "learning rate", NameOf(plan.learning_rate_rule)},
-      {"encoding", "encoding", NameOf(plan.encoding)}};
-  if (!plan.slices.empty()) rows.push_back({"slices", "slices of sums", plan.slices});
-  return rows;
+  return {{"batch_sizes", "batch sizes", plan.batch_sizes},
+          {"synchronization", "synchronization", NameOf(plan.synchronization)},
+          {"period", "period", plan.period},
+          {"aggregation", "aggregation", NameOf(plan.aggregation)},
+          {"learning_rate_rule", "learning rate", NameOf(plan.learning_rate_rule)},
+          {"encoding", "encoding", NameOf(plan.encoding)}};
 }
 
 std::string TextOf(const PlanValue& value) {

@@ -48,7 +48,7 @@ std::string_view FieldOf(Axis axis);
 std::string NameOf(Axis axis);
 
 // The axis's value of a plan, for a person: "64,64,32,16", "periodic 16", "adasum", "sqrt",
-// "float16", "dense 500,500,0" with slices.
+// "float16".
 std::string ValueOf(const Plan& plan, Axis axis);
 
 // The plan with the axis's value as ValueOf words it, whatever the plan fits then; nothing where
@@ -67,8 +67,7 @@ struct PlanRow {
   PlanValue value{};
 };
 
-// All fields of a plan, in the order in which they are told; slices where there are some. Refers to
-// static names alone.
+// All fields of a plan, in the order in which they are told. Refers to static names alone.
 std::vector<PlanRow> RowsOf(const Plan& plan);
 
 // "periodic", "16", "64,64,32,16".

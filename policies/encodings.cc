@@ -55,15 +55,14 @@ double OneBit(const EncodingOptions&, std::uint32_t) { return 1 / kFloatBits; }
 }  // namespace
 
 const std::array<EncodingRow, kEncodingNames.size()> kEncodings = {{
-    {.encoding = Encoding::kDense, .share = Dense, .for_auto = ForAuto::kByTime, .by_slices = true},
+    {.encoding = Encoding::kDense, .share = Dense, .for_auto = ForAuto::kByTime},
     {.encoding = Encoding::kFloat16,
      .share = SixteenBits,
      .for_auto = ForAuto::kByTime,
-     .by_slices = true,
      .updates = 8,
      .seconds_per_value = 5e-9},
     // Eight times as coarse as float16 for the same bytes: for who wants its range.
-    {.encoding = Encoding::kBfloat16, .share = SixteenBits, .by_slices = true},
+    {.encoding = Encoding::kBfloat16, .share = SixteenBits},
     {.encoding = Encoding::kDq,
      .share = Dq,
      .deviation = Deviation::kNoise,

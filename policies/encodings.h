@@ -48,8 +48,6 @@ struct EncodingRow {
   double (*share)(const EncodingOptions& options, std::uint32_t members) = nullptr;
   Deviation deviation = Deviation::kRounding;
   ForAuto for_auto = ForAuto::kNever;
-  // Sums are made in the plan's slices: nothing is left at who makes one.
-  bool by_slices = false;
   // Encoding, summing and decoding on one core of the machine of docs/benchmarks.md, four members:
   // in updates of sgd with momentum, and of a value. Where auto never takes it: 0.
   double updates = 0;

@@ -62,25 +62,20 @@ void Observations::Start(const StartingGroup& group) {
   orthogonality_ = 0;
   expected_ = {};
   before_ = {};
-  sliced_since_ = 0;
 }
 
 void Observations::Expect(const Plan& plan) {
-  // Adasum exchanges by another pattern, another encoding other bytes, and other slices other ones
-  // of each: it takes another time.
-  const bool sliced_alike = plan.slices == expected_.slices;
-  const bool same = plan.aggregation == expected_.aggregation &&
-                    plan.encoding == expected_.encoding && sliced_alike;
+  // Adasum exchanges by another pattern, and another encoding other bytes: it takes another time.
+  const bool same =
+      plan.aggregation == expected_.aggregation && plan.encoding == expected_.encoding;
   if (!same) transfers_.clear();
-  if (!sliced_alike) sliced_since_ = plan.version;
   if (plan.version != expected_.version) before_ = expected_;
   expected_ = {.version = plan.version,
                .synchronization = plan.synchronization,
                .aggregation = plan.aggregation,
                .learning_rate_rule = plan.learning_rate_rule,
                .encoding = plan.encoding,
-               .batch_sizes = plan.batch_sizes,
-               .slices = plan.slices};
+               .batch_sizes = plan.batch_sizes};
 }
 
 double Observations::ComputeSecondsBefore(const Report& report) const {
@@ -152,8 +147,7 @@ Observations::OpenRound* Observations::Open(const Report& report) {
 
 // Rounds of the plan before come in while the newest one travels.
 bool Observations::ExchangesAsExpected(const WholeRound& round) const {
-  return round.aggregation == expected_.aggregation && round.encoding == expected_.encoding &&
-         round.plan_version >= sliced_since_;
+  return round.aggregation == expected_.aggregation && round.encoding == expected_.encoding;
 }
 
 void Observations::Close(WholeRound round, const Report& last, std::optional<double> transfer) {

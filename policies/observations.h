@@ -195,7 +195,6 @@ class Observations {
     archive("orthogonality_rounds", seen.orthogonality_rounds_);
     archive("expected", seen.expected_);
     archive("before", seen.before_);
-    archive("sliced_since", seen.sliced_since_);
   }
   friend bool Sound(const Observations& seen);
 
@@ -242,8 +241,6 @@ class Observations {
   int orthogonality_rounds_ = 0;
   Plan expected_{};  // the newest plan
   Plan before_{};    // the one before it
-  // The first plan with the newest one's slices: rounds of those before take another time.
-  std::uint64_t sliced_since_ = 0;
 };
 
 }  // namespace tactus::policies

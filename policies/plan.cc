@@ -19,22 +19,13 @@ bool FitsGraph(const Plan& plan, std::uint32_t members) {
   return sorted == ranks;
 }
 
-bool FitsSlices(const Plan& plan, std::uint32_t members) {
-  if (plan.slices.empty()) return true;
-  if (plan.slices.size() != members) return false;
-  const auto most = std::ranges::max(plan.slices);
-  const std::uint64_t sum =
-      std::accumulate(plan.slices.begin(), plan.slices.end(), std::uint64_t{0});
-  return most <= kSlicesWhole && sum == kSlicesWhole;
-}
-
 }  // namespace
 
 bool Fits(const Plan& plan, std::uint32_t members) {
   if (plan.batch_sizes.size() != members) return false;
   if (plan.period < 1 || plan.period > kPeriodMax) return false;
   if (IsOneStep(plan.synchronization) && plan.period != 1) return false;
-  if (!FitsGraph(plan, members) || !FitsSlices(plan, members)) return false;
+  if (!FitsGraph(plan, members)) return false;
   const std::uint64_t step =
       std::accumulate(plan.batch_sizes.begin(), plan.batch_sizes.end(), std::uint64_t{0});
   return step >= 1 && step <= kRoundSamplesMax / plan.period;

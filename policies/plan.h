@@ -41,9 +41,6 @@ inline constexpr std::uint64_t kRoundSamplesMax = std::uint64_t{1} << 24;
 // Steps of a round at most.
 inline constexpr std::uint32_t kPeriodMax = 65536;
 
-// Slices of sums are thousandths.
-inline constexpr std::uint32_t kSlicesWhole = 1000;
-
 // A trial may go wrong for good: a step too long takes parameters where no shorter one brings them
 // back from. So members keep what they hold as it begins.
 //
@@ -75,9 +72,6 @@ struct Plan {
   std::optional<Topology> graph{};
   // The ranks around the graph's circle, each once; empty: in their order.
   std::vector<std::uint32_t> circle{};
-  // Who makes how much of each sum, by rank, kSlicesWhole together (agent/collective/slices.h);
-  // empty: all alike.
-  std::vector<std::uint32_t> slices{};
   Trial trial = Trial::kNone;
   // Why, for a person: "worker 3 runs at 0.25 of the fastest; round time 0.41 s → 0.17 s".
   std::string reason{};
@@ -108,8 +102,7 @@ inline bool IsOneStep(Synchronization synchronization) {
 
 // Whether a group of `members` can run under the plan: one batch size a rank, at least one sample a
 // step and at most kRoundSamplesMax a round, a period that fits the synchronization; a graph and a
-// circle of so many where the synchronization has neighbours, and none where it has not; no slices,
-// or as many that are the whole.
+// circle of so many where the synchronization has neighbours, and none where it has not.
 bool Fits(const Plan& plan, std::uint32_t members);
 
 // What all members know beside dense; nothing: all encodings.
@@ -159,8 +152,6 @@ struct Report {
   double update_seconds = 0;
   // Of neighbours: of that, from when all had come until this worker had what its own sent it.
   double exchange_seconds = 0;
-  // To each member, by rank, 0 to itself; empty: nothing new is known of them. [bytes/s]
-  std::vector<double> link_rates{};
   std::uint64_t bytes_sent = 0;     // payload of the collectives
   double gradient_norm2_local = 0;  // ||g_i||^2 of this worker's mean gradient; 0 without samples
   // ||g||^2 of the combined gradient; periodic: of the window's mean gradient, as its delta tells.

@@ -34,7 +34,6 @@ void Fields(auto& archive, Of<Plan> auto& plan) {
   archive("batch_sizes", plan.batch_sizes);
   archive("graph", plan.graph);
   archive("circle", plan.circle);
-  archive("slices", plan.slices);
   archive("trial", plan.trial);
   archive("reason", plan.reason);
 }
@@ -53,7 +52,6 @@ void Fields(auto& archive, Of<Report> auto& report) {
   archive("round_seconds", report.round_seconds);
   archive("update_seconds", report.update_seconds);
   archive("exchange_seconds", report.exchange_seconds);
-  archive("link_rates", report.link_rates);
   archive("bytes_sent", report.bytes_sent);
   archive("gradient_norm2_local", report.gradient_norm2_local);
   archive("gradient_norm2_global", report.gradient_norm2_global);

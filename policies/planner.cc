@@ -73,9 +73,7 @@ bool Carry(const Plan& from, Axis axis, Plan& to) {
       to.learning_rate_rule = from.learning_rate_rule;
       break;
     case Axis::kEncoding:
-      if (!from.slices.empty() && from.batch_sizes.size() != to.batch_sizes.size()) return false;
       to.encoding = from.encoding;
-      to.slices = from.slices;
       break;
   }
   return true;
@@ -208,7 +206,6 @@ void Planner::GoOn(const Plan& before, Plan& plan, PerAxis<std::string>& reasons
   Plan kept = before;
   kept.version = before.version + 1;
   kept.trial = Trial::kNone;
-  kept.slices.clear();  // by links of other ranks
   if (kept.synchronization == plan.synchronization) {
     kept.graph = plan.graph;  // of that many, and of other ranks
     kept.circle = plan.circle;

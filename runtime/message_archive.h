@@ -223,11 +223,6 @@ class MessageReader {
       items.push_back(reflection_.GetRepeatedUInt32(from_, bound.field, i));
     }
   }
-  void Read(const MessageField& bound, std::vector<double>& items) {
-    for (int i = 0; i < reflection_.FieldSize(from_, bound.field); ++i) {
-      items.push_back(reflection_.GetRepeatedDouble(from_, bound.field, i));
-    }
-  }
 
   const MessageField* next_;
   const protobuf::Message& from_;

@@ -61,50 +61,12 @@ void ExchangeAll(const Members& members, double bytes, std::optional<std::size_t
   run(exchange, members.times, members.network);
 }
 
-// Those of a sender that are of one size leave side by side.
-void Deliver(const Members& members, const Messages& messages) {
-  TACTUS_CHECK(messages.size() == members.size());
-  std::deque<std::vector<std::size_t>> receivers;  // which the fans refer to
-  std::vector<Fan> fans;
-  for (std::size_t sender = 0; sender < members.size(); ++sender) {
-    std::map<double, std::vector<std::size_t>> by_size;
-    for (std::size_t rank = 0; rank < members.size(); ++rank) {
-      const double bytes = messages[sender][rank];
-      if (rank != sender && bytes > 0) by_size[bytes].push_back(rank);
-    }
-    for (auto& [bytes, ranks] : by_size) {
-      receivers.push_back(std::move(ranks));
-      fans.push_back({.sender = sender,
-                      .receivers = receivers.back(),
-                      .bytes = bytes,
-                      .ready = members.times[sender]});
-    }
-  }
-  SendFans(members.hosts, fans, members.times, members.network);
-}
-
-// The chunks of so many bytes, to who makes them and back from there.
-void ExchangeSlices(const Members& members, double bytes, const std::vector<std::uint32_t>& parts) {
-  const double all = std::accumulate(parts.begin(), parts.end(), 0.0);
-  Messages to_owners(members.size(), std::vector<double>(members.size()));
-  Messages back = to_owners;
-  for (std::size_t from = 0; from < members.size(); ++from) {
-    for (std::size_t to = 0; to < members.size(); ++to) {
-      to_owners[from][to] = bytes * parts[to] / all;
-      back[from][to] = bytes * parts[from] / all;
-    }
-  }
-  Deliver(members, to_owners);
-  Deliver(members, back);
-}
-
-void ReduceOverMesh(const Members& members, double bytes, const collective::Slices& slices) {
+void ReduceOverMesh(const Members& members, double bytes) {
   const auto count = static_cast<double>(members.size());
   ForEachPiece(bytes / kElementBytes, [&](double piece) {
     const double extra = piece * (count - 1) * (count - 2) / count;
     const bool whole = std::floor(extra) <= kExtraLengthMax;
     if (whole) return ExchangeAll(members, piece * kElementBytes, std::nullopt);
-    if (slices != nullptr) return ExchangeSlices(members, piece * kElementBytes, *slices);
     const double chunk = piece * kElementBytes / count;
     ExchangeAll(members, chunk, std::nullopt);  // to the owners
     ExchangeAll(members, chunk, std::nullopt);  // and back
@@ -192,7 +154,7 @@ void RunAllReduce(Algorithm algorithm, const Places& places, const CollectiveCal
   if (members.size() == 1) return;
   switch (algorithm) {
     case Algorithm::kMesh:
-      return ReduceOverMesh(members, call.bytes, call.slices);
+      return ReduceOverMesh(members, call.bytes);
     case Algorithm::kRing:
       return ReduceOverRing(members, call.bytes);
     case Algorithm::kRecursiveHalving:
@@ -216,7 +178,24 @@ void RunBroadcast(Algorithm algorithm, const Places& places, int root, const Col
 void RunMessages(const Places& places, const Messages& messages, const CollectiveCall& call,
                  Network& network) {
   const Members members = Begin(places, call, network);
-  Deliver(members, messages);
+  TACTUS_CHECK(messages.size() == members.size());
+  std::deque<std::vector<std::size_t>> receivers;  // which the fans refer to
+  std::vector<Fan> fans;
+  for (std::size_t sender = 0; sender < members.size(); ++sender) {
+    std::map<double, std::vector<std::size_t>> by_size;
+    for (std::size_t rank = 0; rank < members.size(); ++rank) {
+      const double bytes = messages[sender][rank];
+      if (rank != sender && bytes > 0) by_size[bytes].push_back(rank);
+    }
+    for (auto& [bytes, ranks] : by_size) {
+      receivers.push_back(std::move(ranks));
+      fans.push_back({.sender = sender,
+                      .receivers = receivers.back(),
+                      .bytes = bytes,
+                      .ready = members.times[sender]});
+    }
+  }
+  SendFans(members.hosts, fans, members.times, network);
 }
 
 void RunNeighbourExchange(const Places& places,

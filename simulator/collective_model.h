@@ -7,7 +7,6 @@
 #include <span>
 #include <vector>
 
-#include "agent/collective/slices.h"
 #include "base/time.h"
 #include "simulator/cluster_model.h"
 #include "simulator/network.h"
@@ -28,14 +27,10 @@ struct Places {
 // it has received what it needs: what it still has to send leaves without it. That is kNever when a
 // partition for ever keeps it from it. Sums cost nothing.
 struct CollectiveCall {
-  double bytes = 0;             // of the buffer, >= 0; 4 an element
-  collective::Slices slices{};  // of a sum, where kMesh makes it in chunks; null: alike
+  double bytes = 0;  // of the buffer, >= 0; 4 an element
   std::span<const Instant> ready{};
   std::span<Instant> finished{};
 };
-
-// By rank of the sender and of the receiver. [bytes]
-using Messages = std::vector<std::vector<double>>;
 
 // All-reduce by the given algorithm. One member alone sends nothing.
 //
@@ -52,6 +47,9 @@ void RunAllReduce(Algorithm algorithm, const Places& places, const CollectiveCal
 // binomial tree. The root has it from the beginning and is done at its `ready`.
 void RunBroadcast(Algorithm algorithm, const Places& places, int root, const CollectiveCall& call,
                   Network& network);
+
+// By rank of the sender and of the receiver. [bytes]
+using Messages = std::vector<std::vector<double>>;
 
 // Every member sends every other what there is for it, those of a sender side by side, and is done
 // when it has what is sent to it; nothing is not sent.

@@ -74,7 +74,6 @@ class GroupTransport : public collective::Transport {
   std::unique_ptr<collective::Collective> Start(const collective::Operation& operation) override {
     return std::make_unique<GroupCollective>(group_, rank_, operation);
   }
-  std::vector<collective::Carried> carried() override { return group_.CarriedBy(rank_); }
   collective::Awaiting awaiting() override { return group_.AwaitingOf(rank_); }
   std::vector<int> failed() override { return group_.FailedFor(rank_); }
   void Abort(const std::string& reason) override { group_.Fail(reason); }
@@ -207,22 +206,6 @@ collective::Completion Group::Wait(int rank, const Part& part) {
           .reason = failure_};
 }
 
-// As a member would find it that sends all others as much at once. Of large groups, and of other
-// ways to make sums, in which members send some others nothing, it is not told.
-std::vector<collective::Carried> Group::CarriedBy(int rank) const {
-  if (options_.algorithm != Algorithm::kMesh || members_.size() > kMessagesMembersMax) return {};
-  std::vector<collective::Carried> carried(members_.size());
-  const double others = std::max(1.0, static_cast<double>(members_.size()) - 1);
-  const double bytes = bytes_sent_ / (others + 1) / others;
-  const std::size_t own = places_.hosts[static_cast<std::size_t>(rank)];
-  for (std::size_t other = 0; other < carried.size(); ++other) {
-    if (other == static_cast<std::size_t>(rank)) continue;
-    const double seconds = bytes * others / network_.RateOf(own, places_.hosts[other]);
-    carried[other] = {.bytes = static_cast<std::uint64_t>(bytes), .seconds = seconds};
-  }
-  return carried;
-}
-
 // Of bytes that are on their way nobody but the links knows how many have come: the time stands for
 // them, unless they never will.
 collective::Awaiting Group::AwaitingOf(int rank) const {
@@ -337,7 +320,6 @@ void Group::SendMessages(std::span<const int> ranks, Network& network) {
   const double before = network.bytes_sent();
   CollectiveCall call{
       .bytes = BytesOf(operation, ranks.front()), .ready = times_, .finished = times_};
-  call.slices = operation.slices;
   switch (operation.kind) {
     case Kind::kBarrier:
       call.bytes = sizeof(float);
@@ -370,8 +352,8 @@ void Group::SendPair(std::span<const int> ranks, Network& network) {
   std::ranges::copy(call.times, times_.begin());
 }
 
-// Where all send all others something, and nothing is made by slices, their messages differ little:
-// each is sent as their mean. Else they go one by one.
+// Where all send all others something, their messages differ little: each is sent as their mean.
+// Where some send others nothing, they go one by one.
 void Group::SendTurns(CollectiveCall call, Network& network) {
   const auto members = static_cast<double>(members_.size());
   for (std::size_t turn = 0; turn < turns_.size(); ++turn) {
@@ -388,7 +370,7 @@ void Group::SendTurns(CollectiveCall call, Network& network) {
       }
     }
     const double pairs = members * (members - 1);
-    if (sent < pairs || call.slices != nullptr) {
+    if (sent < pairs) {
       RunMessages(places_, messages, call, network);
       continue;
     }

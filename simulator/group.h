@@ -114,7 +114,6 @@ class Group {
   collective::Progress At(int rank, const Part& part) const;
   collective::Completion Wait(int rank, const Part& part);
   void Release(int rank, const Part& part);
-  std::vector<collective::Carried> CarriedBy(int rank) const;
   collective::Awaiting AwaitingOf(int rank) const;
   std::vector<int> FailedFor(int rank) const;
   void Leave(int rank);

@@ -71,7 +71,6 @@ class Way {
     return Duration(static_cast<Duration::rep>(nanoseconds + 0.5));
   }
 
-  double bytes_per_second() const { return 1e9 / nanoseconds_per_byte_; }
   Duration latency() const { return latency_; }
   Duration credit() const { return credit_; }  // that an idle way has saved up
 
@@ -139,16 +138,6 @@ class Network {
     const std::uint32_t between = between_[group_of_[from] * groups_ + group_of_[to]];
     if (between == kNone) return {.ways = {IndexOf(kOut, from), IndexOf(kIn, to)}, .length = 2};
     return {.ways = {IndexOf(kOut, from), between, IndexOf(kIn, to)}, .length = 3};
-  }
-
-  // Of the slowest way there, while nobody else uses it. [bytes/s]
-  double RateOf(std::size_t from, std::size_t to) const {
-    const Route route = RouteOf(from, to);
-    double rate = ways_[route.ways[0]].bytes_per_second();
-    for (std::size_t i = 1; i < route.length; ++i) {
-      rate = std::min(rate, ways_[route.ways[i]].bytes_per_second());
-    }
-    return rate;
   }
 
   std::size_t ways() const { return ways_.size(); }

@@ -6,9 +6,9 @@
 
 namespace tactus::collective {
 
-bool MeshCollectives::AllReduceSum(std::span<float> buffer, const Slices& slices) {
+bool MeshCollectives::AllReduceSum(std::span<float> buffer) {
   for (std::size_t i = 0; i < PiecesIn(buffer.size()); ++i) {
-    if (!ReducePiece(PieceOf(buffer, i), slices)) return false;
+    if (!ReducePiece(PieceOf(buffer, i))) return false;
   }
   return true;
 }
@@ -58,11 +58,11 @@ bool MeshCollectives::Converse(Conversation& conversation) {
   return true;
 }
 
-bool MeshCollectives::ReducePiece(std::span<float> piece, const Slices& slices) {
+bool MeshCollectives::ReducePiece(std::span<float> piece) {
   // Whole: (n - 1) length; in chunks: 2 (n - 1) / n length. Equal for two members.
   const auto members = static_cast<std::size_t>(mesh_.size());
   const bool whole = piece.size() * (members - 1) * (members - 2) / members <= kExtraLengthMax;
-  return whole ? ReduceWhole(piece) : ReduceInChunks(piece, slices);
+  return whole ? ReduceWhole(piece) : ReduceInChunks(piece);
 }
 
 bool MeshCollectives::BroadcastPiece(std::span<float> piece, int root) {
@@ -91,14 +91,14 @@ bool MeshCollectives::ReduceWhole(std::span<float> buffer) {
 
 // A peer can send its finished chunk only after it has received this member's part of it, so the
 // second step's receives may be posted at once, into memory that the first step still sends from.
-bool MeshCollectives::ReduceInChunks(std::span<float> piece, const Slices& slices) {
-  const std::span<float> own = ChunkOf(piece, mesh_.rank(), slices);
+bool MeshCollectives::ReduceInChunks(std::span<float> piece) {
+  const std::span<float> own = ChunkOf(piece, mesh_.rank());
   MakeRoom(own.size());
   for (int peer = 0; peer < mesh_.size(); ++peer) {
     if (peer == mesh_.rank()) continue;
     mesh_.Receive(peer, Lane::kFirst, std::as_writable_bytes(InboxOf(peer, own.size())));
-    mesh_.Receive(peer, Lane::kSecond, std::as_writable_bytes(ChunkOf(piece, peer, slices)));
-    mesh_.Send(peer, Lane::kFirst, std::as_bytes(ChunkOf(piece, peer, slices)));
+    mesh_.Receive(peer, Lane::kSecond, std::as_writable_bytes(ChunkOf(piece, peer)));
+    mesh_.Send(peer, Lane::kFirst, std::as_bytes(ChunkOf(piece, peer)));
   }
   for (int peer = 0; peer < mesh_.size(); ++peer) {
     if (peer != mesh_.rank() && !mesh_.WaitReceived(peer, Lane::kFirst)) return false;
@@ -153,9 +153,11 @@ bool MeshCollectives::BroadcastInChunks(std::span<float> piece, int root) {
   return true;
 }
 
-std::span<float> MeshCollectives::ChunkOf(std::span<float> piece, int rank,
-                                          const Slices& slices) const {
-  const auto [begin, end] = SliceOf(piece.size(), rank, mesh_.size(), slices);
+std::span<float> MeshCollectives::ChunkOf(std::span<float> piece, int rank) const {
+  const auto index = static_cast<std::size_t>(rank);
+  const auto count = static_cast<std::size_t>(mesh_.size());
+  const std::size_t begin = piece.size() * index / count;
+  const std::size_t end = piece.size() * (index + 1) / count;
   return piece.subspan(begin, end - begin);
 }
 

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "agent/collective/conversation.h"
-#include "agent/collective/slices.h"
 #include "agent/collective/tcp_mesh.h"
 
 namespace tactus::collective {
@@ -28,11 +27,11 @@ class MeshCollectives {
  public:
   explicit MeshCollectives(TcpMesh& mesh) : mesh_(mesh) {}
 
-  // buffer <- sum over the members in rank order; see SumInRankOrder. Chunks are slices.
+  // buffer <- sum over the members in rank order; see SumInRankOrder.
   //
   // A member sends and receives 2 (size - 1) / size of the buffer, or at most kExtraLengthMax
   // elements a piece more; see mesh_costs.h. Scratch memory: one piece.
-  [[nodiscard]] bool AllReduceSum(std::span<float> buffer, const Slices& slices = {});
+  [[nodiscard]] bool AllReduceSum(std::span<float> buffer);
 
   // buffer <- the root's buffer. Every member but the root sends less than the buffer's size and
   // the root less than twice: its chunk to each owner, then its own chunk to all. So a model
@@ -50,15 +49,15 @@ class MeshCollectives {
   [[nodiscard]] bool Converse(Conversation& conversation);
 
  private:
-  [[nodiscard]] bool ReducePiece(std::span<float> piece, const Slices& slices);
+  [[nodiscard]] bool ReducePiece(std::span<float> piece);
   [[nodiscard]] bool BroadcastPiece(std::span<float> piece, int root);
   [[nodiscard]] bool ReduceWhole(std::span<float> buffer);
-  [[nodiscard]] bool ReduceInChunks(std::span<float> piece, const Slices& slices);
+  [[nodiscard]] bool ReduceInChunks(std::span<float> piece);
   [[nodiscard]] bool BroadcastWhole(std::span<float> buffer, int root);
   [[nodiscard]] bool BroadcastInChunks(std::span<float> piece, int root);
 
   // The part of `piece` that `rank` owns: the parts of all ranks make up the piece.
-  std::span<float> ChunkOf(std::span<float> piece, int rank, const Slices& slices = {}) const;
+  std::span<float> ChunkOf(std::span<float> piece, int rank) const;
 
   // Memory for one message of `length` from `rank`; room for all of them must have been made.
   std::span<float> InboxOf(int rank, std::size_t length);

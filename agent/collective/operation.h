@@ -6,7 +6,6 @@
 #include <span>
 
 #include "agent/collective/conversation.h"
-#include "agent/collective/slices.h"
 
 namespace tactus::collective {
 
@@ -14,9 +13,8 @@ namespace tactus::collective {
 struct Operation {
   enum class Kind { kAllReduceSum, kBroadcast, kBarrier, kExchange, kConversation };
   Kind kind = Kind::kBarrier;
-  std::span<float> buffer = {};  // of a sum or a broadcast
-  Slices slices = {};  // of a sum that members make slice by slice, or a conversation that does
-  int partner = 0;     // the root of a broadcast, the peer of an exchange
+  std::span<float> buffer = {};              // of a sum or a broadcast
+  int partner = 0;                           // the root of a broadcast, the peer of an exchange
   std::span<const std::byte> outgoing = {};  // of an exchange
   std::span<std::byte> incoming = {};
   Conversation* conversation = nullptr;  // of one

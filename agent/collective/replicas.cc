@@ -46,7 +46,6 @@ std::unique_ptr<Collective> ReplicaTransport::Start(const Operation& operation) 
     Operation part = operation;
     part.buffer = piece;
     part.partner = root;
-    if (&group != &world_) part.slices = {};  // are of all
     started.push_back(group.Start(part));
   };
   // Equal places first, which are waited for first: of these all come as long as they live, and who

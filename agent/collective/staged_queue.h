@@ -54,7 +54,6 @@ class StagedQueue {
   void Abort(const std::string& reason);
 
   // Of the pieces that travel: what still comes down from the device is awaited of nobody else.
-  std::vector<Carried> carried() { return host_->carried(); }
   Awaiting awaiting() { return host_->awaiting(); }
   std::vector<int> failed() { return host_->failed(); }
 
@@ -96,7 +95,7 @@ class StagedQueue {
   // Constant after construction.
   const int device_;
   const cuda::Stream compute_stream_;
-  const std::unique_ptr<Transport> host_;  // the thread's, but for Abort, carried and awaiting
+  const std::unique_ptr<Transport> host_;  // the thread's, but for Abort and awaiting
   const std::function<Instant()> now_;
 
   // Of the thread.

@@ -45,7 +45,6 @@ class StagedTransport : public Transport {
     return std::make_unique<StagedCollective>(queue_, operation);
   }
 
-  std::vector<Carried> carried() override { return queue_->carried(); }
   Awaiting awaiting() override { return queue_->awaiting(); }
   std::vector<int> failed() override { return queue_->failed(); }
   void Abort(const std::string& reason) override { queue_->Abort(reason); }

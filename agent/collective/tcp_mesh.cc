@@ -249,17 +249,6 @@ std::optional<int> TcpMesh::LookForClosed() const {
   return std::nullopt;
 }
 
-std::vector<Carried> TcpMesh::CountCarried() const {
-  std::vector<Carried> carried(static_cast<std::size_t>(size_));
-  for (std::size_t index = 0; index < streams_.size(); ++index) {
-    if (!streams_[index].connection.open()) continue;
-    const Carried one = CarriedBy(streams_[index].connection.get());
-    carried[index / kLanes].bytes += one.bytes;
-    carried[index / kLanes].seconds += one.seconds;
-  }
-  return carried;
-}
-
 bool TcpMesh::Fail(int peer, const std::string& why) {
   if (failure_.empty()) {
     failure_ = peer == rank_ ? why : "rank " + std::to_string(peer) + ": " + why;

@@ -77,9 +77,6 @@ class TcpMesh {
   }
   std::uint64_t bytes_moved() const { return bytes_moved_; }
 
-  // By rank, what the system says that the connections to each have carried.
-  std::vector<Carried> CountCarried() const;
-
   // Makes the wait under way, or else the next one, return false. Any thread, but not during
   // ReleaseMemory.
   void Interrupt();

@@ -1,10 +1,10 @@
 #include "agent/collective/tcp_socket.h"
 
 #include <ifaddrs.h>
-#include <linux/tcp.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -292,16 +292,6 @@ bool HasUnread(const Descriptor& connection) {
 void SetLowWater(const Descriptor& connection, std::size_t bytes) {
   const int mark = static_cast<int>(bytes);
   setsockopt(connection.get(), SOL_SOCKET, SO_RCVLOWAT, &mark, sizeof(mark));
-}
-
-Carried CarriedBy(int connection) {
-  tcp_info info = {};
-  socklen_t length = sizeof(info);
-  if (getsockopt(connection, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return {};
-  constexpr std::size_t kNeeded = offsetof(tcp_info, tcpi_busy_time) + sizeof(info.tcpi_busy_time);
-  if (length < kNeeded) return {};  // an older system's
-  return {.bytes = info.tcpi_bytes_acked,
-          .seconds = static_cast<double>(info.tcpi_busy_time) * 1e-6};
 }
 
 int MillisecondsUntil(Deadline deadline) {

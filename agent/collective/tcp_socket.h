@@ -9,7 +9,6 @@
 #include <span>
 #include <string>
 
-#include "agent/collective/carried.h"
 #include "base/descriptor.h"
 #include "base/time.h"
 
@@ -74,10 +73,6 @@ bool HasUnread(const Descriptor& connection);
 // From now on poll(2) finds the connection readable only when so many bytes, >= 1, have come, or it
 // has ended, or the system has no room for so many.
 void SetLowWater(const Descriptor& connection, std::size_t bytes);
-
-// What the other side has acknowledged, and for how long it owed any; nothing where the system does
-// not say.
-Carried CarriedBy(int connection);
 
 // Milliseconds to the deadline for poll(2), rounded up, never negative.
 int MillisecondsUntil(Deadline deadline);

@@ -24,7 +24,7 @@ namespace {
 bool Perform(const Operation& operation, MeshCollectives& mesh) {
   switch (operation.kind) {
     case Operation::Kind::kAllReduceSum:
-      return mesh.AllReduceSum(operation.buffer, operation.slices);
+      return mesh.AllReduceSum(operation.buffer);
     case Operation::Kind::kBroadcast:
       return mesh.Broadcast(operation.buffer, operation.partner);
     case Operation::Kind::kBarrier:
@@ -39,9 +39,6 @@ bool Perform(const Operation& operation, MeshCollectives& mesh) {
 
 // Between two looks at the others while nothing is under way.
 constexpr Duration kBetweenLooks = Seconds(0.02);
-
-// Between two looks at what the connections have carried.
-constexpr Duration kBetweenCounts = Seconds(0.2);
 
 // Between two questions whether to wait on.
 constexpr Duration kBetweenQuestions = Seconds(0.05);
@@ -103,11 +100,6 @@ class OperationQueue {
     return awaiting;
   }
 
-  std::vector<Carried> carried() {
-    const threads::MutexLock lock(mutex_);
-    return carried_;
-  }
-
   std::vector<int> failed() {
     const threads::MutexLock lock(mutex_);
     return failed_ ? std::vector<int>{*failed_} : std::vector<int>();
@@ -135,24 +127,12 @@ class OperationQueue {
   };
 
   void PerformAll() {
-    TcpMesh& mesh = Mesh();
-    MeshCollectives collectives(mesh);
+    MeshCollectives collectives(Mesh());
     while (true) {
       const std::optional<Operation> operation = Next();
       if (!operation || !Perform(*operation, collectives)) return;
       FinishFirst();
-      Count(mesh);
     }
-  }
-
-  // It takes a call of the system for each connection.
-  void Count(const TcpMesh& mesh) {
-    const Deadline now = std::chrono::steady_clock::now();
-    if (now < count_from_) return;
-    count_from_ = DeadlineAfter(kBetweenCounts);
-    std::vector<Carried> carried = mesh.CountCarried();
-    const threads::MutexLock lock(mutex_);
-    carried_ = std::move(carried);
   }
 
   TcpMesh& Mesh() {
@@ -202,7 +182,6 @@ class OperationQueue {
 
   const std::function<Instant()> now_;
   const std::function<std::string()> give_up_;
-  Deadline count_from_{};  // the thread's
 
   threads::Mutex mutex_;
   threads::Condition work_;
@@ -218,7 +197,6 @@ class OperationQueue {
   std::string over_ ABSL_GUARDED_BY(mutex_);
   Instant over_at_ ABSL_GUARDED_BY(mutex_) = {};
   std::optional<int> failed_ ABSL_GUARDED_BY(mutex_);  // the first whose connection has
-  std::vector<Carried> carried_ ABSL_GUARDED_BY(mutex_);
 };
 
 class MeshCollective : public Collective {
@@ -257,7 +235,6 @@ class TcpTransport : public Transport {
     return std::make_unique<MeshCollective>(queue_, operation);
   }
 
-  std::vector<Carried> carried() override { return queue_->carried(); }
   Awaiting awaiting() override { return queue_->awaiting(); }
   std::vector<int> failed() override { return queue_->failed(); }
   void Abort(const std::string& reason) override { queue_->Abort(reason); }

@@ -7,13 +7,10 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "agent/collective/carried.h"
 #include "agent/collective/conversation.h"
 #include "agent/collective/operation.h"
-#include "agent/collective/slices.h"
 #include "base/check.h"
 #include "base/time.h"
 
@@ -76,7 +73,7 @@ class Transport {
   // until the collective is done. Every member gets the same bits, and the same inputs give the
   // same bits again.
   std::unique_ptr<Collective> StartAllReduceSum(std::span<float> buffer) {
-    return Start({.kind = Operation::Kind::kAllReduceSum, .buffer = buffer, .slices = slices_});
+    return Start({.kind = Operation::Kind::kAllReduceSum, .buffer = buffer});
   }
 
   // buffer <- the root's buffer. Same rules.
@@ -105,22 +102,8 @@ class Transport {
   // Leads a conversation that all members take part in. It must live, with all memory that it
   // touches, and be left alone until the collective is done.
   std::unique_ptr<Collective> StartConversation(Conversation& conversation) {
-    return Start(
-        {.kind = Operation::Kind::kConversation, .slices = slices_, .conversation = &conversation});
+    return Start({.kind = Operation::Kind::kConversation, .conversation = &conversation});
   }
-
-  // Sums from now on, and conversations that have them, are made in these slices, where they are
-  // made by slices; null: alike. All members set the same between the same two collectives.
-  // Requires: one part a member.
-  void SetSlices(Slices slices) {
-    TACTUS_CHECK(slices == nullptr || slices->size() == static_cast<std::size_t>(size()));
-    slices_ = std::move(slices);
-  }
-  const Slices& slices() const { return slices_; }
-
-  // What was brought to each member, by rank, as far as some tenths of a second ago; empty: the
-  // transport does not know. May be called from another thread.
-  virtual std::vector<Carried> carried() { return {}; }
 
   // Where members have parts of a vector: the group of those that have the same one, in the order
   // of their ranks, which lives as long as this. Null: everybody has all.
@@ -150,9 +133,6 @@ class Transport {
 
   // Fails everything under way and to come, on this member. May be called from another thread.
   virtual void Abort(const std::string& reason) = 0;
-
- private:
-  Slices slices_ = {};
 };
 
 }  // namespace tactus::collective

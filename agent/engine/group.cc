@@ -64,9 +64,6 @@ void Group::AdoptNextPlan() {
 
 void Group::FollowPlan() {
   SetShares();
-  transport_.SetSlices(plan_.slices.empty()
-                           ? nullptr
-                           : std::make_shared<const std::vector<std::uint32_t>>(plan_.slices));
   combination_.SetEncoding(member_.encodings.For(plan_.encoding));
   RegisterGradients();
 }
@@ -83,8 +80,6 @@ void Group::RegisterGradients() {
     transport_.Abort("the gradients could not be registered again");
   }
 }
-
-std::vector<double> Group::TakeLinkRates() { return links_.Take(transport_.carried(), rank()); }
 
 void Group::SetShares() {
   std::vector<std::uint64_t> shares;

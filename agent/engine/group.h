@@ -13,7 +13,6 @@
 
 #include "agent/collective/transport.h"
 #include "agent/engine/combine/combination.h"
-#include "agent/engine/link_meter.h"
 #include "agent/engine/member.h"
 #include "agent/engine/open_window.h"
 #include "agent/engine/shards.h"
@@ -77,10 +76,6 @@ class Group {
   bool HasNextPlan() const { return !plans_waiting_.empty(); }
   void AdoptNextPlan();
 
-  // Of the ways to the others, where enough has passed since the last time that it was told; else
-  // nothing. [bytes/s]
-  std::vector<double> TakeLinkRates();
-
   // Where the optimizer's state is cut up: the stretches of the parameters, by rank, which cover
   // them.
   const std::vector<ShardStretch>& shards() const { return shards_; }
@@ -112,7 +107,6 @@ class Group {
   policies::Plan plan_;
   std::vector<ShardStretch> shards_;
   std::optional<ResumedWindow> resumed_;
-  LinkMeter links_;
   BoundedQueue<policies::Plan, kPlansWaitingMax> plans_waiting_;
 };
 

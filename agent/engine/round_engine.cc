@@ -451,7 +451,6 @@ void RoundEngine::Report(const Round& round, const Combined& combined, Duration 
        .transfer_seconds = ToSeconds(std::max(Duration{}, transfer)),
        .round_seconds = ToSeconds(round.length),
        .exchange_seconds = ToSeconds(round.exchange),
-       .link_rates = group_.TakeLinkRates(),
        .bytes_sent = group_.combination().bytes() + round.shared_bytes,
        .gradient_norm2_local = finite && round.samples > 0 ? round.gradient_norm2 : 0,
        .gradient_norm2_global = gradient.gradient_norm2,

@@ -122,11 +122,6 @@ class JsonWriter {
   static Json Value(const std::string& value) { return value; }
   static Json Value(const std::vector<std::string>& items) { return items; }
   static Json Value(const std::vector<std::uint32_t>& items) { return items; }
-  static Json Value(const std::vector<double>& items) {
-    Json list = Json::array();
-    for (const double item : items) list.push_back(Value(item));
-    return list;
-  }
   template <typename T>
   requires std::is_class_v<T>
   static Json Value(const T& record) {

@@ -7,7 +7,6 @@
 
 #include "policies/auto_aggregation.h"
 #include "policies/orthogonality.h"
-#include "policies/slices.h"
 
 namespace tactus::policies {
 
@@ -100,22 +99,9 @@ double VirtualJob::Noisy(double seconds) {
 
 double VirtualJob::TransferSeconds() {
   const double share = ShareOf(plan_.encoding, Members());
-  double bytes = options_.transfer_seconds - options_.latency_seconds;
-  if (!options_.links.empty() && options_.links_matter) {
-    bytes *= SlicedSeconds(options_.links, plan_.slices) / SlicedSeconds(options_.links, {});
-  }
+  const double bytes = options_.transfer_seconds - options_.latency_seconds;
   const double encode = plan_.encoding == Encoding::kDense ? 0 : options_.encode_seconds;
   return Noisy(options_.latency_seconds + share * bytes + encode);
-}
-
-// As they are where all send all others as much at once.
-std::vector<double> VirtualJob::LinkRates(std::size_t rank) const {
-  std::vector<double> rates(options_.links);
-  for (double& rate : rates) {
-    rate = std::min(rate, options_.links[rank]) / static_cast<double>(rates.size() - 1);
-  }
-  if (!rates.empty()) rates[rank] = 0;
-  return rates;
 }
 
 double VirtualJob::StepSeconds(std::size_t rank) {
@@ -267,7 +253,6 @@ void VirtualJob::RunRound() {
     report.transfer_seconds = times.transfer[rank];
     report.round_seconds = times.round[rank];
     report.update_seconds = options_.update_seconds;
-    report.link_rates = LinkRates(rank);
     report.bytes_sent = static_cast<std::uint64_t>(
         sizeof(float) * ShareOf(plan_.encoding, Members()) * options_.parameters);
     planner_->Observe(report);

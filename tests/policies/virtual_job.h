@@ -40,8 +40,6 @@ struct VirtualJobOptions {
   VirtualLoss loss{};
   double transfer_seconds = 0.1;       // dense
   double latency_seconds = 0;          // of it, that fewer bytes do not shorten
-  std::vector<double> links{};         // by rank, as fast as reports tell; empty: they do not
-  bool links_matter = true;            // the transfer hangs on them, and on slices
   double encode_seconds = 0;           // of a round that is not dense
   double encoding_noise = 0;           // of one with noise of its own, over that of the gradients
   double update_seconds = 0;           // Report::update_seconds
@@ -99,7 +97,6 @@ class VirtualJob {
   std::uint32_t Members() const { return static_cast<std::uint32_t>(begun_.size()); }
   double Noisy(double seconds);
   double TransferSeconds();
-  std::vector<double> LinkRates(std::size_t rank) const;
   double StepSeconds(std::size_t rank);
   double GradientNorm2() const;
   Report Learn(const Times& times);

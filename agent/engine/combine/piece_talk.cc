@@ -21,18 +21,19 @@ std::span<float> StretchOf(const Piece& piece) {
   return {begin, piece.values.size() + piece.lanes.size()};
 }
 
-void PieceTalk::Open(const Piece& piece, int rank, int size, collective::Slices slices) {
+void PieceTalk::Open(const Piece& piece, int rank, int size) {
   TACTUS_CHECK(size >= 2 && rank >= 0 && rank < size);
   piece_ = piece;
   rank_ = rank;
   size_ = size;
-  slices_ = std::move(slices);
   Opened();
 }
 
 cuda::FlatRange PieceTalk::SliceOf(int member, std::size_t whole) const {
-  const auto [begin, end] = collective::SliceOf(whole, member, size_, slices_);
-  return {.offset = begin, .length = end - begin};
+  const auto index = static_cast<std::size_t>(member);
+  const auto count = static_cast<std::size_t>(size_);
+  const std::size_t begin = whole * index / count;
+  return {.offset = begin, .length = whole * (index + 1) / count - begin};
 }
 
 void PieceTalk::PutLanes(std::span<std::byte> message) const {
@@ -73,8 +74,7 @@ std::unique_ptr<collective::Collective> TalkingEncoding::Exchange(collective::Tr
   leads_ = of_parts != nullptr || !tiers_.any() || tiers_.Leads(transport.rank());
   if (of_parts != nullptr) return ExchangeParts(transport, *passing.talk, on_host);
   if (!tiers_.any()) {
-    passing.talk->Open(on_host, transport.rank(), transport.size(),
-                       FollowsSlices() ? transport.slices() : nullptr);
+    passing.talk->Open(on_host, transport.rank(), transport.size());
     return transport.StartConversation(*passing.talk);
   }
   TACTUS_CHECK(tiers_.leader_of.size() == static_cast<std::size_t>(transport.size()));

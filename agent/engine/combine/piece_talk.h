@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "agent/collective/conversation.h"
-#include "agent/collective/slices.h"
 #include "agent/collective/transport.h"
 #include "agent/engine/combine/encoding.h"
 #include "agent/engine/combine/messages.h"
@@ -30,9 +29,8 @@ std::span<float> StretchOf(const Piece& piece);
 // of the same bits on all of them, and its lanes are what an all-reduce makes of them.
 class PieceTalk : public collective::Conversation {
  public:
-  // The next one is of this piece, in the host's memory; between at least two members. slices: by
-  // which it is cut; null: all alike.
-  void Open(const Piece& piece, int rank, int size, collective::Slices slices = {});
+  // The next one is of this piece, in the host's memory; between at least two members.
+  void Open(const Piece& piece, int rank, int size);
 
   // Lanes are in the first turn's messages.
   std::size_t FixedBytes(std::size_t turn) const override {
@@ -72,7 +70,6 @@ class PieceTalk : public collective::Conversation {
   Piece piece_{};
   int rank_ = 0;
   int size_ = 1;
-  collective::Slices slices_;
   std::vector<std::size_t> sizes_;
   std::vector<const float*> lane_sources_;
 };
@@ -102,9 +99,6 @@ class TalkingEncoding : public Encoding {
   void Forget() override {}
 
  protected:
-  // Whether pieces are cut by the transport's slices: where nothing is left at a slice's owner. In
-  // nodes with several members they are cut alike.
-  virtual bool FollowsSlices() const { return false; }
   // Whether there is anything to encode in the combination whose pieces leave.
   virtual bool Encodes() const { return true; }
   virtual std::unique_ptr<PieceTalk> MakeTalk(const Piece& piece) = 0;

@@ -45,7 +45,6 @@ class SixteenBitEncoding : public TalkingEncoding {
       : TalkingEncoding(device), format_(format) {}
 
  protected:
-  bool FollowsSlices() const override { return true; }
   std::unique_ptr<PieceTalk> MakeTalk(const Piece& piece) override;
   void Leaves(PieceTalk&, const Piece&) override {}
   std::uint64_t BytesOfValues(const Piece& piece, const PieceTalk&) const override {

@@ -73,31 +73,6 @@ TEST_P(TransportTest, LongBuffersAreSummedAsShortOnes) {
   }
 }
 
-// Whoever makes how much of it, each element is added up in rank order.
-TEST_P(TransportTest, SlicesChangeNoBitOfASum) {
-  const auto members = static_cast<std::size_t>(size());
-  std::vector<std::vector<std::uint32_t>> cuts = {std::vector<std::uint32_t>(members, 1)};
-  for (std::size_t all = 0; all < members; ++all) {
-    std::vector<std::uint32_t> one(members);
-    one[all] = 1000;
-    cuts.push_back(one);
-  }
-  cuts.emplace_back();
-  for (std::size_t rank = 0; rank < members; ++rank) {
-    cuts.back().push_back(static_cast<std::uint32_t>(1 + 300 * rank));
-  }
-  for (const std::vector<std::uint32_t>& cut : cuts) {
-    for (int rank = 0; rank < size(); ++rank) {
-      member(rank).SetSlices(std::make_shared<const std::vector<std::uint32_t>>(cut));
-    }
-    for (const std::size_t length : {1, 2049, 100'003, 1'048'577}) {
-      EXPECT_TRUE(EveryoneGetsTheSum(length, length)) << "length " << length;
-    }
-  }
-  for (int rank = 0; rank < size(); ++rank) member(rank).SetSlices(nullptr);
-  EXPECT_TRUE(EveryoneGetsTheSum(100'003, 1));
-}
-
 TEST_P(TransportTest, AnEmptyBufferIsReducedAndBroadcast) {
   OnEveryRank(size(), [&](int rank) {
     EXPECT_EQ(member(rank).StartAllReduceSum({})->Wait().progress, Progress::kDone);

@@ -81,12 +81,6 @@ std::vector<Piece> EncodedGroup::PiecesOf(std::vector<float>& buffer) const {
   return pieces;
 }
 
-void EncodedGroup::SetSlices(const std::vector<std::uint32_t>& slices) {
-  for (auto& member : members_) {
-    member.transport->SetSlices(std::make_shared<const std::vector<std::uint32_t>>(slices));
-  }
-}
-
 std::vector<std::vector<float>> EncodedGroup::Sum(std::vector<std::vector<float>> buffers,
                                                   const EncodedRound& round,
                                                   const SharedMomentum& momentum) {

@@ -41,9 +41,6 @@ class EncodedGroup {
                                       const EncodedRound& round = {},
                                       const SharedMomentum& momentum = {});
 
-  // Who makes how much of each sum from now on.
-  void SetSlices(const std::vector<std::uint32_t>& slices);
-
   // As members of another group would have it.
   void CutInto(std::size_t pieces) { setup_.pieces = pieces; }
 
