@@ -110,7 +110,7 @@ constexpr MetricSpec kMetrics[] = {
     HistogramRow("tactus_bucket_request_seconds", {kCoordinator, kProcess, {{kBucketMethod}}},
                  "seconds", "Duration of one such attempt."),
     GaugeRow("tactus_bucket_waiting_files", {kCoordinator, kProcess}, "files",
-             "Files that are whole in the coordinator's folder and on their way to the bucket."),
+             "Files that are on their way to the bucket, or being looked for there."),
     GaugeRow("tactus_state_free_bytes", {kCoordinator, kProcess}, "bytes",
              "Room left on the file system of the state folder."),
     GaugeRow("tactus_state_size_bytes", {kCoordinator, kProcess}, "bytes",

@@ -57,8 +57,16 @@ constexpr Exclusion kForWholeGradients = {
     .trait = Trait::kInParts,
     .reason =
         "it is of whole gradients, of which each device of a mesh has a part that other "
-        "replicas have at the same place alone; take dense or float16, average and constant, "
+        "replicas have at the same place alone; take dense or bfloat16, average and constant, "
         "linear or sqrt, or mesh: none"};
+
+// Of what is scaled by the largest value of a slice, which has other values at each place.
+constexpr Exclusion kForOneScale = {
+    .trait = Trait::kInParts,
+    .reason =
+        "it scales a slice by its largest value, which is another one at each place of a mesh, and "
+        "copies of one parameter within a replica would come to differ; take dense or bfloat16, "
+        "or mesh: none"};
 
 // Of what deviates from the sum by more than a rounding.
 constexpr Exclusion kForOwnNoise = {
@@ -309,7 +317,7 @@ const std::vector<Policy>& EncodingPolicies() {
        .sentence = "vectors travel in half the bytes, rounded to 11 bits",
        .make = FixEncoding<Encoding::kFloat16>,
        .traits = {Trait::kEncoded},
-       .excludes = {kForSums}},
+       .excludes = {kForSums, kForOneScale}},
       {.name = "bfloat16",
        .sentence = "vectors travel in half the bytes, rounded to 8 bits",
        .make = FixEncoding<Encoding::kBfloat16>,

@@ -123,6 +123,7 @@ void BucketBlobs::Enter(const std::string& sha256, std::uint64_t size_bytes) {
 }
 
 absl::StatusOr<BlobStore::State> BucketBlobs::Find(const std::string& sha256) {
+  Retrieve(sha256);
   const auto found = there_.find(sha256);
   if (found != there_.end()) {
     found->second.used = runtime::WallNow();

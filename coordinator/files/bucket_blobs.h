@@ -84,6 +84,7 @@ class BucketBlobs final : public BlobStore {
   bool IsUnused(const std::string& sha256, const Entry& entry, job::WallTime limit) const;
   void Discard(const std::vector<std::string>& names);
   void DiscardNext();
+  // What is about to be removed, and not yet, is there again.
   bool Retrieve(const std::string& sha256);
   void OnDiscarded(const std::string& sha256, const absl::Status& status);
   void Bring(const std::string& sha256);

@@ -83,7 +83,8 @@ bool Possible(const Choices& c) {
   if (c.shard != "none" && !by_step) return false;
   const bool adascale = c.learning_rate == "adascale";
   const bool exact = c.encoding == "dense" || c.encoding.ends_with("float16");
-  const bool summed_as_is = exact && c.aggregation == "average" && !adascale;
+  const bool unscaled = c.encoding == "dense" || c.encoding == "bfloat16";
+  const bool summed_as_is = unscaled && c.aggregation == "average" && !adascale;
   if (c.mesh != "none" && !(c.synchronization == "every_step" && summed_as_is)) return false;
   if (adascale && (c.aggregation == "adasum" || c.optimizer != "sgd")) return false;
   if (c.encoding != "dense" && c.aggregation == "adasum") return false;
