@@ -44,12 +44,13 @@ LearningRateRule RuleFor(const Plan& plan, std::string_view optimizer) {
   return TellsNoise(plan.encoding) ? LearningRateRule::kAdascale : LearningRateRule::kConstant;
 }
 
-// One member has nobody whose samples would make its steps longer. Of local steps of no more than
-// the base batch AdaScale makes none that are longer than those of constant.
+// One member has nobody whose samples would make its steps longer. Of no more than the base batch
+// no rule makes any that are longer than those of constant.
 bool AutoLearningRate::Quiet(const Plan& plan) const {
   if (plan.batch_sizes.size() < 2) return false;
-  if (!IsPeriodic(plan)) return quiet_.value_or(false);
-  return quiet_windows_.value_or(TotalOf(plan) > base_batch_);
+  const bool longer = TotalOf(plan) > base_batch_;
+  if (IsPeriodic(plan)) return quiet_windows_.value_or(longer);
+  return quiet_.value_or(longer && IsPreconditioned(optimizer_));
 }
 
 void AutoLearningRate::Turn(const Plan& plan) {
@@ -71,10 +72,12 @@ std::string AutoLearningRate::Why(const Plan& plan) const {
   if (RuleFor(plan, optimizer_) == LearningRateRule::kConstant) {
     return "constant: with " + std::string(NameOf(plan.encoding)) + " " + std::string(kHidesNoise);
   }
+  if (Quiet(plan) && IsPeriodic(plan)) {
+    return "constant: longer local steps drift further apart, and were not found to pay";
+  }
   if (Quiet(plan)) {
-    return IsPeriodic(plan)
-               ? "constant: longer local steps drift further apart, and were not found to pay"
-               : "constant: longer steps were found to keep the loss up";
+    return quiet_ ? "constant: longer steps were found to keep the loss up"
+                  : "constant: longer steps of " + optimizer_ + " have yet to be found to pay";
   }
   if (!IsPreconditioned(optimizer_)) {
     return "adascale: the gain of the larger batch follows from the measured noise of gradients";

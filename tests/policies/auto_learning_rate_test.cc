@@ -88,6 +88,25 @@ TEST(AutoLearningRateTest, LocalStepsBeginWithConstantWhereTheRuleWouldMakeThemL
   }
 }
 
+// TwoMembers take 64 samples a step together.
+TEST(AutoLearningRateTest, StepsOfPreconditionedOptimizersBeginWithConstant) {
+  for (const char* optimizer : {"adam", "adamw", "lamb"}) {
+    Plan plan = TwoMembers();
+    plan.learning_rate_rule = LearningRateRule::kSqrt;
+
+    EXPECT_NE(AutoLearningRate(optimizer, 32).Follow(plan, Observations()).find("have yet to be"),
+              std::string::npos);
+    EXPECT_EQ(plan.learning_rate_rule, LearningRateRule::kConstant) << optimizer;
+
+    AutoLearningRate(optimizer, 64).Follow(plan, Observations());
+    EXPECT_EQ(plan.learning_rate_rule, LearningRateRule::kSqrt)
+        << "which is no longer: " << optimizer;
+  }
+  Plan plan = TwoMembers();
+  AutoLearningRate("sgd", 32).Follow(plan, Observations());
+  EXPECT_EQ(plan.learning_rate_rule, LearningRateRule::kAdascale);
+}
+
 // A gain of two, and a loss that stands still: shorter steps are due.
 TEST(AutoLearningRateTest, NothingIsTriedWhileAnotherAxisHasSomethingOnTrial) {
   AutoLearningRate policy("sgd", 32);
