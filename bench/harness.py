@@ -16,6 +16,13 @@ from cluster import BIN, Cluster, Folder, tiny_spec, wait_until  # noqa: E402,F4
 
 COORDINATOR = "10.99.0.254"  # the machine itself, as the shaped hosts see it
 
+# A process that enters a network namespace by `ip netns exec` has a /sys without control groups. Agents look there for the
+# quota of their host, as in a container, and would count the machine's cores.
+_GROUPS = ["-t tmpfs none /sys/fs/cgroup", "-t cgroup -o cpu none /sys/fs/cgroup/cpu"]
+WITH_GROUPS = ["bash", "-c", f"mount {_GROUPS[0]} && mkdir /sys/fs/cgroup/cpu && mount {_GROUPS[1]} && exec \"$@\"", "bash"]
+if not pathlib.Path("/sys/fs/cgroup/cpu").is_dir():  # of the second kind
+    WITH_GROUPS = ["bash", "-c", "mount -t cgroup2 none /sys/fs/cgroup && exec \"$@\"", "bash"]
+
 
 def spread(values):
     """'median (minimum to maximum)'."""
@@ -87,7 +94,7 @@ class ShapedCluster(Cluster):
 
     def start_on(self, host):
         node = f"h{host}"
-        self._start(node, [self.shaped, "exec", str(host), "--", BIN / "tactus-agent", "--coordinator", self.address,
+        self._start(node, [self.shaped, "exec", str(host), "--", *WITH_GROUPS, BIN / "tactus-agent", "--coordinator", self.address,
                            "--node", node, "--devices", "cpu:0", "--address", f"10.99.0.{host + 1}", "--state-dir",
                            self.folder / node, "--metrics-listen", "127.0.0.1:0", "--drain-deadline", "0", "--allow-programs",
                            *self.security(node, self.address)])
