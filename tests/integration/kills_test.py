@@ -13,7 +13,7 @@ from cluster import Cluster, Folder, processes_of, tiny_spec, wait_until
 
 ROUNDS = 800
 BATCH = 16  # of both workers
-ROUNDS_ALONE = 100  # of 1 ms or so, of a survivor until it has heard that it is to suspend
+ROUNDS_ALONE = ROUNDS // 2  # of 1 ms or so, of a survivor until it has heard that it is to suspend: on a loaded machine long
 EVERY = "1s"  # of training, a checkpoint
 BACK_SECONDS = 1  # what was killed is started again after
 NODES = ("a", "b")
