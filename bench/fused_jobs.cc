@@ -3,9 +3,9 @@
 //
 //   bench_fused MODEL WIDTH BATCH SECONDS     cifar-cnn 32 32 3, bytes-lm 32 8 3
 //
-// Passes alone, of all with gradients; optimizers cost the same either way. All is on core 0, and
-// seconds are of processor time, so that what else runs there counts little; SECONDS are one
-// figure's.
+// Passes alone, of all with gradients; optimizers cost the same either way. All is on the core that
+// it is started on, such as by `taskset -c 1`, and seconds are of processor time, so that what else
+// runs there counts little; SECONDS are one figure's.
 
 #include <sched.h>
 #include <sys/mman.h>
@@ -174,7 +174,9 @@ int Run(int argc, char** argv) {
   setting.seconds = argc > 4 ? std::atof(argv[4]) : 3;
   cpu_set_t core;
   CPU_ZERO(&core);
-  CPU_SET(0, &core);
+  const int here = sched_getcpu();
+  TACTUS_CHECK(here >= 0);
+  CPU_SET(static_cast<std::size_t>(here), &core);
   TACTUS_CHECK(sched_setaffinity(0, sizeof(core), &core) == 0);
   std::printf("%s, width %u, batches of %llu, one core, samples/s of all jobs\n",
               setting.options.builtin.c_str(), *setting.options.width,

@@ -22,6 +22,7 @@
 #include "agent/worker/clock.h"
 #include "agent/worker/end_at_once.h"
 #include "agent/worker/evaluation.h"
+#include "agent/worker/failures.h"
 #include "agent/worker/parameter_hash.h"
 #include "agent/worker/result_files.h"
 #include "agent/worker/subset_choice.h"
@@ -46,35 +47,6 @@ std::optional<protocol::ToWorker> AfterStart(const ToWorker& message) {
         }
       },
       message);
-}
-
-// The error of a device, a file or a connection: another try, perhaps elsewhere, may not meet it.
-absl::Status OfTheNode(const absl::Status& status) {
-  return absl::UnavailableError(std::string(status.message()));
-}
-
-// Of a checkpoint's file. One that is damaged is of no use to anybody, and that is said.
-absl::Status Unreadable(const absl::Status& status) {
-  const absl::Status error = OfTheNode(status);
-  return absl::IsDataLoss(status) ? data::AtField(protocol::kCheckpointField, error) : error;
-}
-
-bool IsTransient(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDataLoss(status) || absl::IsAborted(status);
-}
-
-life::Failure FailureOf(const absl::Status& status) {
-  data::FieldError error = data::FieldErrorOf(status);
-  return {.field = std::move(error.field),
-          .message = std::move(error.message),
-          .transient = IsTransient(status)};
-}
-
-// Of what needs the group, and says that it fell apart as Unavailable.
-life::Failure InGroup(const absl::Status& status) {
-  life::Failure failure = FailureOf(status);
-  failure.of_group = absl::IsUnavailable(status);
-  return failure;
 }
 
 // To the job's log.

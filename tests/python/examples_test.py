@@ -27,6 +27,14 @@ class ExamplesTest(unittest.TestCase):
         self.assertGreater(right[-1], 60)  # of eight: chance is 12.5
         self.assertTrue(out.endswith("2 epochs completed\n"), out)
 
+    def test_a_sweep_is_learned_in_one_program(self):
+        out = self.run_example("sweep.py", "--epochs", 2, "--rates", "0.05,0.00001")
+        well, hardly = re.findall(r"([\d.]+) ([\d.]+)% right", out)[-2:]
+        self.assertGreater(float(well[1]), 60)  # as in digits
+        self.assertLess(float(hardly[1]), 40)
+        apart = self.run_example("sweep.py", "--epochs", 2, "--rates", "0.05,0.00001", "--apart")
+        self.assertAlmostEqual(float(re.findall(r"([\d.]+)% right", apart)[-2]), float(well[1]), delta=2)
+
     def test_a_text_is_learned(self):
         with tempfile.TemporaryDirectory() as folder:
             text = pathlib.Path(folder) / "text"
