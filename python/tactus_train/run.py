@@ -193,6 +193,8 @@ class Run:
         if not batch["first_of_sum"] and self._gradient_versions != self._flat.versions():
             raise UsageError("gradients were changed between two batches of a step. Does the loop call model.zero_grad()? Remove it.")
         self._watched.require_frozen()
+        if self._overlap is not None:
+            self._flat.gather_strays()  # a model.zero_grad() took the views away, and what is elsewhere does not leave early
         try:
             with self._overlap or contextlib.nullcontext():
                 (loss if weight == 1 else loss * weight).backward(**kwargs)
