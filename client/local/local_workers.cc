@@ -17,7 +17,10 @@
 namespace tactus::client {
 namespace {
 
+constexpr std::string_view kSocket = "TACTUS_CONTROL_SOCKET=";
 constexpr std::string_view kSocketEnd = ".sock";
+constexpr std::string_view kWorker = "tactus-worker";
+constexpr std::string_view kArray = "--array";
 
 // The number that all of `text` is.
 template <typename Number>
@@ -40,18 +43,24 @@ bool Has(const std::vector<std::string>& words, const std::string& word) {
   return std::ranges::find(words, word) != words.end();
 }
 
-// Of a process: who started it.
-std::string ParentOf(const std::string& process) {
+// What the kernel says of a process's family.
+struct Family {
+  std::string parent{};   // who started it
+  std::string session{};  // its session's leader
+};
+
+Family FamilyOf(const std::string& process) {
   std::ifstream file(process + "/stat");
   std::string line;
   std::getline(file, line);
-  // "11 (name) S 7 ...", where a name may have anything in it.
+  // "11 (name) S 7 11 11 ...", where a name may have anything in it.
   const std::size_t name = line.rfind(") ");
-  if (name == std::string::npos) return "";
+  if (name == std::string::npos) return {};
   std::istringstream rest(line.substr(name + 2));
-  std::string state, parent;
-  rest >> state >> parent;
-  return parent;
+  std::string state, group;
+  Family family;
+  rest >> state >> family.parent >> group >> family.session;
+  return family;
 }
 
 // What an agent was told; empty: not by its words or its environment.
@@ -69,19 +78,28 @@ std::string CoordinatorOf(const std::string& agent) {
   return "";
 }
 
-// Its children have its environment, but not its words.
+// A process of several jobs has the environment of the first, and is none of its workers.
+bool IsOfSeveral(const std::vector<std::string>& words) {
+  const std::string path = words.empty() ? "" : words.front();
+  return path.substr(path.rfind('/') + 1) == kWorker && words.size() > 1 && words[1] == kArray;
+}
+
+// What it started has its environment, and is in its session or below another that has it.
 std::optional<std::uint64_t> WorkerIdOf(const std::string& proc, const std::string& pid,
                                         const WorkersOf& of) {
   const std::string process = proc + "/" + pid;
-  const std::vector<std::string> words = Words(process + "/cmdline");
-  const auto flag = std::ranges::find(words, "--socket");
-  if (flag == words.end() || std::next(flag) == words.end()) return std::nullopt;
   const std::vector<std::string> environment = Words(process + "/environ");
-  const std::string& socket = *std::next(flag);
+  const auto socket = std::ranges::find_if(
+      environment, [](const std::string& variable) { return variable.starts_with(kSocket); });
+  if (socket == environment.end()) return std::nullopt;
   if (!Has(environment, "TACTUS_JOB_NAME=" + of.job)) return std::nullopt;
-  if (!Has(environment, "TACTUS_CONTROL_SOCKET=" + socket)) return std::nullopt;
-  if (CoordinatorOf(proc + "/" + ParentOf(process)) != of.coordinator) return std::nullopt;
-  std::string_view name = socket;
+  if (IsOfSeveral(Words(process + "/cmdline"))) return std::nullopt;
+  const Family family = FamilyOf(process);
+  if (family.session != pid) return std::nullopt;
+  const std::string parent = proc + "/" + family.parent;
+  if (Has(Words(parent + "/environ"), *socket)) return std::nullopt;
+  if (CoordinatorOf(parent) != of.coordinator) return std::nullopt;
+  std::string_view name = *socket;
   name.remove_prefix(name.rfind('/') + 1);
   if (!name.ends_with(kSocketEnd)) return std::nullopt;
   name.remove_suffix(kSocketEnd.size());
@@ -109,7 +127,8 @@ absl::Status SignalWorker(const std::string& proc, const WorkersOf& of, const Lo
   if (WorkerIdOf(proc, std::to_string(worker.pid), of) != worker.id) {
     return absl::NotFoundError(who + " has ended");
   }
-  if (kill(worker.pid, signal) == 0) return absl::OkStatus();
+  // What it has started may be left of its group when it has ended.
+  if (kill(worker.pid, 0) == 0 && kill(-worker.pid, signal) == 0) return absl::OkStatus();
   if (errno == ESRCH) return absl::NotFoundError(who + " has ended");
   return absl::PermissionDeniedError(who + ", process " + std::to_string(worker.pid) + ": " +
                                      std::strerror(errno));

@@ -25,12 +25,13 @@ class TactusTrainer(transformers.Trainer):
     """Of TrainingArguments, per_device_train_batch_size is a member's, max_grad_norm bounds the mean over all members.
 
     micro_batch     as of run.loader(); takes the place of gradient_accumulation_steps
+    overlap         as of run.attach()
     tactus          options of tactus_train.init()
     """
 
-    def __init__(self, *args, micro_batch: int | None = None, tactus: dict | None = None, **kwargs):
+    def __init__(self, *args, micro_batch: int | None = None, overlap: bool = False, tactus: dict | None = None, **kwargs):
         self.run = self._gradient_norm = None  # the latter of the step before
-        self._micro_batch, self._options = micro_batch, tactus or {}
+        self._micro_batch, self._overlap, self._options = micro_batch, overlap, tactus or {}
         self._first = "TACTUS_JOB_NAME" not in os.environ  # in a group it is known when training begins
         super().__init__(*args, **kwargs)
         if self.args.gradient_accumulation_steps != 1:
@@ -56,7 +57,7 @@ class TactusTrainer(transformers.Trainer):
         steps = num_training_steps if self.args.max_steps > 0 or self.args.num_train_epochs % 1 else None
         epochs = int(self.args.num_train_epochs) if steps is None else None
         self.run.attach(self.model, self.optimizer.optimizer, scheduler=scheduler, epochs=epochs, steps=steps,
-                        clip_norm=self.args.max_grad_norm or None)
+                        clip_norm=self.args.max_grad_norm or None, overlap=self._overlap)
         self._take_rank()
         def step(*_):
             came_to = self.run.step()

@@ -28,12 +28,13 @@ class TactusStrategy(SingleDeviceStrategy):
     gradient_clip_val of the Trainer. A schedule in steps counts batches of batch_size.
 
     micro_batch     as of run.loader(); takes the place of accumulate_grad_batches
+    overlap         as of run.attach()
     options         of tactus_train.init()
     """
 
-    def __init__(self, *, micro_batch: int | None = None, **options):
+    def __init__(self, *, micro_batch: int | None = None, overlap: bool = False, **options):
         super().__init__("cpu")
-        self._micro_batch, self._options = micro_batch, options
+        self._micro_batch, self._overlap, self._options = micro_batch, overlap, options
         self._take_rank(int("TACTUS_JOB_NAME" in os.environ))  # of a group it is known when training begins
 
     def process_dataloader(self, dataloader):
@@ -55,7 +56,7 @@ class TactusStrategy(SingleDeviceStrategy):
         epochs, steps = (None if limit in (None, -1) else limit for limit in (trainer.max_epochs, trainer.max_steps))
         scheduler = in_steps[0].scheduler if in_steps else None
         self.run.attach(self.lightning_module, self.optimizers[0], scheduler=scheduler, epochs=epochs, steps=steps,
-                        clip_norm=trainer.gradient_clip_val or None)
+                        clip_norm=trainer.gradient_clip_val or None, overlap=self._overlap)
         for config in in_steps:
             config.frequency = sys.maxsize  # run.step() steps it
         fit, progress = trainer.fit_loop, trainer.fit_loop.epoch_progress.current

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Sequence
 
 from torch.utils.data import default_collate
 
@@ -11,6 +11,27 @@ from .errors import UsageError
 
 if TYPE_CHECKING:
     from .run import Run
+
+
+_ORDER = ("samples come in an order of the run's own, shared out by the members' speeds, each once an epoch. Leave it out; a part of "
+          "the samples is a dataset of its own, such as a torch.utils.data.Subset")
+# Of torch's DataLoader: what to do in its place.
+_OF_DATALOADER = {
+    "sampler": _ORDER,
+    "batch_sampler": _ORDER,
+    "drop_last": "an epoch has all samples, and its last batch, which may be smaller, weighs as much as its samples. Leave it out",
+    **dict.fromkeys(("generator", "multiprocessing_context", "persistent_workers", "pin_memory", "pin_memory_device", "prefetch_factor",
+                     "timeout", "worker_init_fn", "in_order"), "batches are read by the run's own processes. Leave it out"),
+}
+
+
+def refuse_of_dataloader(arguments: Mapping[str, Any]) -> None:
+    """Those that say what is so anyway are none's harm."""
+    for name, value in arguments.items():
+        if name not in _OF_DATALOADER:
+            raise UsageError(f"{name}: run.loader() has no such argument.", name)
+        if value:
+            raise UsageError(f"{name}: {_OF_DATALOADER[name]}.", name)
 
 
 class Loader:
@@ -47,6 +68,7 @@ class Loader:
     def __iter__(self) -> Iterator[Any]:
         run = self._run
         run._require_attached("iterating over the loader")
+        run._watched.require_known()
         epoch = run._whole
         while (indices := run._next_batch(epoch)) is not None:
             batch = self._collate(self._samples(indices))

@@ -15,13 +15,13 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 import torch
 
-from . import _abi, _facts, _flat
+from . import _abi, _checks, _facts, _flat
 from ._link import Link, failure
 from ._overlap import Overlap
 from ._together import Edge, Evaluation, items, result, shared_out, sum_of
 from ._told import Plan, Step
 from .errors import ModelError, UsageError
-from .loader import Loader
+from .loader import Loader, refuse_of_dataloader
 
 # Of `adapt`, as sdk/program.h has it.
 _ADAPT = {"batch", "synchronization", "aggregation", "learning_rate", "encoding", "batch_min", "batch_max", "period"}
@@ -55,9 +55,7 @@ def init(*, adapt: Mapping[str, Any] | None = None, name: str = "program", seed:
     global _current
     if _current is not None and _current._process is _process:
         raise UsageError("init() was called in this process before. Call it once, and pass the run on; run.close() ends it.")
-    if torch.utils.data.get_worker_info() is not None:
-        raise UsageError("init() in a DataLoader's worker. Call it in the process that trains, under "
-                         "if __name__ == \"__main__\":.")
+    _checks.require_place()
     _current = Run(adapt=adapt, name=name, seed=seed)
     return _current
 
@@ -102,15 +100,17 @@ class Run:
     # ---- What a script says before it trains
 
     def loader(self, dataset: Sequence, batch_size: int, *, collate_fn: Callable[[list], Any] | None = None,
-               micro_batch: int | None = None, shuffle: bool = True, num_workers: int = 0) -> Loader:
+               micro_batch: int | None = None, shuffle: bool = True, num_workers: int = 0, **of_dataloader: Any) -> Loader:
         """Batches of the dataset, `batch_size` samples a member on average, in passes of `micro_batch` at most (the whole of a fixed
-        batch, half of one that is to be adapted). `num_workers` processes read the next batch's samples meanwhile; 0: this one does."""
+        batch, half of one that is to be adapted). `num_workers` processes read the next batch's samples meanwhile; 0: this one does.
+        Other arguments of torch's DataLoader are refused, with what to do."""
         self._require_own_process()
         if self._loader is not None:
             raise UsageError("run.loader() was called before: a run trains on one dataset. For another, such as for validation, use "
                              "run.evaluate() or a DataLoader of torch's.")
         if micro_batch is None and self._adapt and self.alone:
             micro_batch = max(1, batch_size // 2)  # how noisy gradients are is seen by two passes of a step that differ
+        refuse_of_dataloader(of_dataloader)
         self._loader = Loader(self, dataset, batch_size, collate_fn, micro_batch, shuffle, num_workers)
         return self._loader
 
@@ -135,7 +135,7 @@ class Run:
             raise ModelError(f"the model has SyncBatchNorm ({found[0]}), which talks to the others by itself. Use BatchNorm: running "
                              "statistics are averaged where they are used.", found[0])
         parameters = _flat.trainable(named)
-        self._check_optimizer(optimizer, parameters)
+        _checks.require_optimizer(optimizer, parameters)
         if isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
             raise UsageError("scheduler: ReduceLROnPlateau goes by a loss. Leave it out here, and call scheduler.step(loss) after "
                              "run.evaluate().", "scheduler")
@@ -143,6 +143,7 @@ class Run:
         self._optimizer, self._scheduler = optimizer, scheduler
         keys = _flat.probe_state_keys(optimizer)
         self._flat = _flat.Flat(parameters)
+        self._watched = _checks.Watched(self._model, named, parameters)
         self._states = _flat.OptimizerStates(optimizer, self._flat, keys)
         # What is not finite now is a constant, such as a mask of -inf.
         buffers = dict(self._model.named_buffers()) if self._model is not None else {}
@@ -164,7 +165,11 @@ class Run:
         self._serve()
 
     def detach(self) -> None:
-        """Lets go of model and optimizer, which keep what training made of them, in memory of their own."""
+        """Lets go of model and optimizer, which keep what training made of them, in memory of their own. In a group when training is
+        over."""
+        if not self.alone and not self.over and self._link is not None:
+            raise UsageError("run.detach() in a group that trains: it trains what was attached. Change that before run.attach(); "
+                             "run.finish(\"...\") ends training.")
         self._let_go()
 
     # ---- The loop
@@ -187,10 +192,18 @@ class Run:
         weight = count / batch["unit"]
         if not batch["first_of_sum"] and self._gradient_versions != self._flat.versions():
             raise UsageError("gradients were changed between two batches of a step. Does the loop call model.zero_grad()? Remove it.")
-        with self._overlap or contextlib.nullcontext():
-            (loss if weight == 1 else loss * weight).backward(**kwargs)
+        self._watched.require_frozen()
+        if self._overlap is not None:
+            self._flat.gather_strays()  # a model.zero_grad() took the views away, and what is elsewhere does not leave early
+        try:
+            with self._overlap or contextlib.nullcontext():
+                (loss if weight == 1 else loss * weight).backward(**kwargs)
+        except RuntimeError as error:
+            _checks.explain_memory(error, count)
+            raise
         self._flat.gather_strays()
         versions = self._flat.versions()
+        self._watched.see(versions)
         if self._overlap is not None:
             self._overlap.check_told(versions)
         self._losses += float(loss.detach()) * count
@@ -205,7 +218,10 @@ class Run:
             raise UsageError("step() without a gradient: run.backward(loss) was not called for this batch. To leave it out, call "
                              "run.skip().")
         self._check_gradients()
-        return self._finish_batch()
+        step = self._finish_batch()
+        if step.round_closed and self._standing.rank == 0:
+            self._watched.round_closed(self._flat.names, self._standing.size > 1)
+        return step
 
     def skip(self) -> Step:
         """This batch brings nothing: its samples count as used, and its gradient as zero."""
@@ -361,21 +377,6 @@ class Run:
         self._require_own_process()
         if self._link is None:
             raise UsageError(f"{call} before run.attach(model, optimizer).")
-
-    def _check_optimizer(self, optimizer, parameters):
-        if not isinstance(optimizer, torch.optim.Optimizer):
-            raise UsageError(f"optimizer: found a {type(optimizer).__name__}, wanted is one of torch.optim.", "optimizer")
-        if hasattr(optimizer.step, "of_tactus"):
-            raise UsageError("optimizer: it is attached to another run. Call that run's detach() or close() first.", "optimizer")
-        own = {id(parameter) for _, parameter in parameters}
-        stepped = {id(parameter) for group in optimizer.param_groups for parameter in group["params"] if parameter.requires_grad}
-        if stepped - own:
-            raise UsageError("optimizer: it has parameters that the model does not have. Was the model replaced after the optimizer "
-                             "was made?", "optimizer")
-        missing = [name for name, parameter in parameters if id(parameter) not in stepped]
-        if missing:
-            raise UsageError(f"optimizer: it does not have {missing[-1]} ({len(missing)} such). Give it all parameters that need a "
-                             "gradient, or set requires_grad_(False) on the others.", "optimizer")
 
     def _patch(self):
         """Calls that a loop made before have no effect, or say what to call."""

@@ -5,6 +5,8 @@ Exit codes: 0 all promises were kept, 1 not, 77 there can be no namespaces here,
 """
 import argparse
 import collections
+import os
+import pathlib
 import random
 import sys
 import time
@@ -29,6 +31,10 @@ PLANS = {
     "delayed": {"policy": "none", "batch": {"per_worker": 8}, "synchronization": {"policy": "delayed"}},
     "adapting": {"batch": {"per_worker": 8}},
 }
+PROGRAM = "program"  # of the user's, whose batches are its own to say
+PROGRAM_SOURCE = pathlib.Path(__file__).resolve().with_name("train.py")
+KINDS_OF_JOBS = [*PLANS, PROGRAM]
+BYTES_OF_SAMPLE = 16  # of the corpus
 
 
 def counts(text):
@@ -51,7 +57,7 @@ def parse(words=None):
     parser.add_argument("--jobs", type=int, default=2, help="at a time (2)")
     parser.add_argument("--epochs", type=int, default=2, help="that a job trains (2)")
     parser.add_argument("--corpus", type=int, default=600_000, help="bytes that it trains on (600000)")
-    parser.add_argument("--plans", default=",".join(PLANS), help=f"of jobs, by turns ({','.join(PLANS)})")
+    parser.add_argument("--plans", default=",".join(KINDS_OF_JOBS), help=f"of jobs, by turns ({','.join(KINDS_OF_JOBS)})")
     parser.add_argument("--runs", type=int, default=6, help="without a fault, of each plan (6); 0: losses are not compared")
     parser.add_argument("--counts", type=counts, metavar="KIND:N,...",
                         help="so many of each kind, mixed, in place of --faults by turns, as in \"worker killed:50,link cut:20\"")
@@ -73,7 +79,7 @@ class Campaign:
         self.faults = len(self.kinds) if arguments.counts else arguments.faults
         self.plans = arguments.plans.split(",")
         self.corpus = folder / "corpus.txt"
-        self.bands, self.samples_of_epoch = {}, 0
+        self.bands, self.samples_of_epoch = {}, {}
         self.running = {}  # job -> plan
         self.seen = {}  # job -> (rounds, when they were that)
         self.active, self.past = [], []  # (fault, begin, end)
@@ -86,11 +92,15 @@ class Campaign:
         print(f"{time.monotonic() - self.begun:7.1f} {text}", flush=True)
 
     def submit(self, plan, least, most, seed):
-        spec = {**tiny_spec(self.corpus, epochs=self.arguments.epochs), "adapt": PLANS[plan], "seed": seed,
-                "optimizer": {"sgd": {"learning_rate": 0.05, "momentum": 0.5}, "clip_norm": 1},  # good for delayed rounds, too
-                "workers": {"min": least, "max": most}, "checkpoints": {"every": "2s"}, "retries": 100}
-        spec["name"] = plan.replace(" ", "-")
-        job = self.hosts.submit(spec)
+        if plan == PROGRAM:
+            words = [sys.executable, "-B", PROGRAM_SOURCE.name, str(self.arguments.corpus // BYTES_OF_SAMPLE), str(seed)]
+            spec = {"program": {"command": words, "directory": str(PROGRAM_SOURCE.parent)},
+                    "stop": {"epochs": self.arguments.epochs}, "adapt": {"policy": "none"}}
+        else:
+            spec = {**tiny_spec(self.corpus, epochs=self.arguments.epochs), "adapt": PLANS[plan], "seed": seed,
+                    "optimizer": {"sgd": {"learning_rate": 0.05, "momentum": 0.5}, "clip_norm": 1}}  # good for delayed rounds, too
+        job = self.hosts.submit({**spec, "name": plan.replace(" ", "-"), "workers": {"min": least, "max": most},
+                                 "checkpoints": {"every": "2s"}, "retries": 100})
         self.running[job] = plan
         return job
 
@@ -104,9 +114,8 @@ class Campaign:
         self.totals["regroups"] += int(job.get("regroups", 0))
         self.totals["attempts lost"] += len(job["attempts"]) - 1
         self.totals["rounds"] += int(job["result"]["rounds"])
-        if self.samples_of_epoch == 0:
-            self.samples_of_epoch = int(job["result"]["samples"]) // self.arguments.epochs
-        self.broken += check_job(self.hosts, job, self.samples_of_epoch)
+        of_epoch = self.samples_of_epoch.setdefault(plan == PROGRAM, int(job["result"]["samples"]) // self.arguments.epochs)
+        self.broken += check_job(self.hosts, job, of_epoch)
         return plan
 
     def look(self):
@@ -298,6 +307,8 @@ def main():
     arguments = parse()
     folder = room.enter(keep=arguments.keep)
     Folder(folder).corpus(arguments.corpus)
+    os.environ["PYTHONPATH"] = str(PROGRAM_SOURCE.parents[2] / "python")
+    os.environ["OMP_NUM_THREADS"] = "1"
     hosts = Hosts(folder, arguments.nodes, arguments.devices)
     sys.exit(0 if Campaign(hosts, arguments, folder).run() else 1)
 

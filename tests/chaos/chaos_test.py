@@ -43,11 +43,17 @@ class ChaosTest(unittest.TestCase):
         return subprocess.Popen([sys.executable, "-B", HERE / "campaign.py", *SHORT, *words], stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT, text=True)
 
-    def test_promises_are_kept(self):
-        campaign = self.begin("--seed", os.environ.get("TACTUS_CHAOS_SEED", "1"))
+    def keeps_promises(self, *words):
+        campaign = self.begin("--seed", os.environ.get("TACTUS_CHAOS_SEED", "1"), *words)
         out = campaign.communicate()[0]
         print(out)
         self.assertEqual(campaign.returncode, 0)
+
+    def test_promises_are_kept(self):
+        self.keeps_promises()
+
+    def test_promises_are_kept_of_programs(self):
+        self.keeps_promises("--plans", "program")
 
     def test_nothing_is_left_of_one_that_is_interrupted(self):
         campaign = self.begin()

@@ -11,7 +11,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "integration"))
-from cluster import BIN, Cluster, wait_until  # noqa: E402
+from cluster import BIN, OF_WORKER, Cluster, wait_until  # noqa: E402
 
 from room import cgroup_of  # noqa: E402
 
@@ -83,7 +83,7 @@ class Hosts(Cluster):
             return
         self._start(name, [BIN / "tactus-agent", "--coordinator", f"{NET}1:{PORT}", "--node", name, "--devices",
                            ",".join(f"cpu:{i}" for i in range(self.devices)), "--state-dir", self.folder / name,
-                           "--drain-deadline", "0", "--address", f"{NET}{self.numbers[name]}", "--insecure"])
+                           "--drain-deadline", "0", "--address", f"{NET}{self.numbers[name]}", "--allow-programs", "--insecure"])
 
     def start_all(self):
         for name in self.numbers:
@@ -141,16 +141,17 @@ class Hosts(Cluster):
                     yield name, line
 
     def left(self):
-        """Programs of ours that run, though nobody is left who started them."""
+        """Programs of ours, or of a job, that run, though nobody is left who started them."""
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             if entry.name.isdigit() and int(entry.name) != os.getpid():
                 try:
                     name = (entry / "comm").read_text().strip()
                     state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]
+                    of_job = OF_WORKER in (entry / "environ").read_bytes()
                 except OSError:
                     continue
-                if name.startswith("tactus") and state != "Z":
+                if (name.startswith("tactus") or of_job) and state != "Z":
                     found.append(f"{name} {entry.name}")
         return found
 

@@ -33,7 +33,10 @@ class Band:
 
 
 def loss_of(job):
-    return job["result"]["validation"]["loss"]
+    """Of a program, whose validation is its own, that of its last steps."""
+    result = job["result"]
+    validated = int(result.get("validation", {}).get("samples", 0)) > 0
+    return result["validation"]["loss"] if validated else result["train_loss"]
 
 
 def rounds_of(hosts, job):

@@ -10,6 +10,7 @@ import time
 
 BIN = pathlib.Path(os.environ["TACTUS_BIN"])
 SOURCE = pathlib.Path(os.environ["TACTUS_SOURCE"])
+OF_WORKER = b"TACTUS_CONTROL_SOCKET="  # in the environment of a worker, and of what it starts
 
 
 def wait_until(condition, seconds, what):
@@ -139,7 +140,7 @@ class Cluster:
         return wait_until(lambda: self.state(name) in states and self.job(name), seconds, f"{name} is {states}")
 
     def workers(self, *agents):
-        """Process ids of these agents' workers; of all agents' where none is named."""
+        """Process ids of these agents' workers, programs of users' too; of all agents' where none is named."""
         names = agents or [name for name in self.processes if name != "coordinator"]
         parents = [self.processes[name].pid for name in names]
         found = []
@@ -147,10 +148,10 @@ class Cluster:
             if entry.name.isdigit():
                 try:
                     fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
-                    name = (entry / "comm").read_text().strip()
+                    environment = (entry / "environ").read_bytes() if int(fields[1]) in parents else b""
                 except OSError:
                     continue
-                if int(fields[1]) in parents and name == "tactus-worker" and fields[0] != "Z":
+                if OF_WORKER in environment and fields[0] != "Z":
                     found.append(int(entry.name))
         return found
 

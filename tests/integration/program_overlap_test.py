@@ -65,6 +65,11 @@ class OverlapTest(ProgramTest):
                 for key in without:
                     self.assertTrue(torch.equal(without[key], with_it[key]), key)
 
+    def test_a_loop_that_takes_gradients_away_between_batches_overlaps_too(self):
+        self.write(SCRIPT.replace("        run.step()\n", "        run.step()\n        model.zero_grad(set_to_none=True)\n"))
+        out, _ = self.compute(2, *WIDE, "overlap=True")
+        self.assertEqual(re.findall(r"told by \d: (.*)", out), ["[2] of 16"] * 2)
+
     def test_other_plans_and_a_single_member_tell_nothing(self):
         for workers, flags in ((2, ["adapt.policy=none", "adapt.synchronization.policy=periodic", "adapt.synchronization.period=4"]),
                                (2, ["adapt.policy=none", "adapt.synchronization.policy=delayed"]), (1, ["adapt.policy=none"])):

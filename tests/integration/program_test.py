@@ -246,6 +246,27 @@ open(f"late-{run.rank}", "w").close()
         self.assertNotEqual(code, 0)
         self.assertRegex(out + err, "parameters, worker . on node local has")
 
+    def test_what_trains_in_a_group_is_not_let_go_of(self):
+        self.script.write_text(SCRIPT.replace("        run.step()\n", "        run.step()\n        if run.round == 5: run.detach()\n"))
+        code, out, err = self.run_words("--workers", 2, "--set", "retries=0", "--", sys.executable, "train.py")
+        self.assertEqual(code, 8, out + err)
+        self.assertIn("run.detach() in a group that trains: it trains what was attached", out + err)
+
+    def test_data_that_differ_are_refused(self):
+        self.script.write_text(SCRIPT.replace('said.get("samples", 480))', 'said.get("samples", 480)) + os.getpid() % 7'))
+        code, out, err = self.run_words("--workers", 3, "--", sys.executable, "train.py")
+        self.assertNotEqual(code, 0)
+        self.assertRegex(out + err, "samples, worker . on node local has")
+
+    def test_a_parameter_that_no_pass_reaches_is_told_once(self):
+        self.script.write_text(SCRIPT.replace('if said.get("optimizer")', """model.unused = nn.Linear(2, 2)
+model.forward = lambda x: model[2](model[1](model[0](x)))
+if said.get("optimizer")"""))
+        code, out, err = self.run_words("--workers", 2, "--set", "adapt.policy=none", "--", sys.executable, "train.py")
+        self.assertEqual(code, 0, out + err)
+        self.assertEqual((out + err).count("no gradient in 2 rounds for unused.weight and 1 more: in a group that counts as a gradient of zero"),
+                         1, out + err)
+
     def test_members_end_together(self):
         code, out, err = self.run_words("--workers", 2, "--", sys.executable, "train.py", "epochs=none")
         self.assertNotEqual(code, 0)
@@ -341,6 +362,19 @@ class ClusterProgramTest(ProgramTest):
         self.assertEqual(int(done["result"]["samples"]), 2 * 3000)
         said = self.logs(job)
         self.assertIn("2 epochs completed, 6000 samples", said)
+
+    def test_who_changes_its_weights_by_hand_gets_the_others(self):
+        self.script.write_text(SCRIPT.replace("        run.step()\n", """        run.step()
+        if run.round == 20 and run.rank == 1:
+            model[0].weight.data.add_(1)
+"""))
+        self.cluster.start_agent("a", 3, options=["--allow-programs"])
+        job = self.cluster.submit(self.spec(workers={"min": 3, "max": 3}))
+
+        done = self.cluster.wait(job, ["SUCCEEDED"])
+
+        self.assertEqual(int(done["differences"]), 1)
+        self.assertRegex(done["difference_reason"], r"the parameters of worker \d+ on node a differed from those of the other 2 workers")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,8 @@
 """A trainer of others' with Tactus trains as a loop with Tactus: bit for bit."""
+import os
 import pathlib
+import re
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -22,6 +25,30 @@ except ImportError:
     transformers = None
 
 SAMPLES, BATCH = 103, 8
+TACTUS = pathlib.Path(os.environ.get("TACTUS_BIN", "none"), "tactus")
+
+# As a worker of a group, by what OVERLAP says; it tells how many gradients left during each backward pass. Some megabytes, so
+# that some do.
+WIDE = 60_000
+WORKER = """
+import sys
+import torch
+import adapters_test
+from adapters_test import *
+told = []
+class Run(tactus_train.run.Run):
+    def step(self):
+        told.append(len(self._overlap._told) if self._overlap else None)
+        return super().step()
+tactus_train.run.Run = Run
+adapters_test.WIDTH = WIDE
+name, overlap, path = sys.argv[1], sys.argv[2] == "True", sys.argv[3]
+torch.set_num_threads(1)
+run, model = {"lightning": by_lightning, "transformers": by_transformers}[name](overlap)
+print(f"told by {run.rank}: {sorted(set(told), key=str)} of {len(told)}")
+if run.rank == 0:
+    torch.save(model.state_dict(), path)
+"""
 
 
 def data_of(samples=SAMPLES):
@@ -30,9 +57,12 @@ def data_of(samples=SAMPLES):
     return torch.utils.data.TensorDataset(x, (x @ torch.randn(12, 5, generator=generator)).argmax(1))
 
 
+WIDTH = 16
+
+
 def layers():
     torch.manual_seed(1)
-    return nn.Sequential(nn.Linear(12, 16), nn.Tanh(), nn.Linear(16, 5))
+    return nn.Sequential(nn.Linear(12, WIDTH), nn.Tanh(), nn.Linear(WIDTH, 5))
 
 
 def optimizer_of(model):
@@ -58,8 +88,31 @@ def by_a_loop(micro_batch=None, clip_norm=None, **end):
 
 
 class AdapterTest(unittest.TestCase):
+    name = ""
+
     def setUp(self):
         torch.set_num_threads(1)
+
+    def in_a_group(self, overlap, folder):
+        """What two workers print, and the parameters that they end with."""
+        path, here = pathlib.Path(folder) / f"{overlap}.pt", pathlib.Path(__file__).resolve()
+        path.with_name("train.py").write_text(WORKER)
+        places = [here.parent, here.parents[2] / "python", *filter(None, [os.environ.get("PYTHONPATH")])]
+        done = subprocess.run([TACTUS, "run", "--workers", "2", "--set", "adapt.policy=none", "--", sys.executable, "train.py",
+                               self.name, str(overlap), path], capture_output=True, text=True, timeout=300, cwd=folder,
+                              env={**os.environ, "XDG_STATE_HOME": folder, "OMP_NUM_THREADS": "1",
+                                   "PYTHONPATH": os.pathsep.join(map(str, places))})
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return re.findall(r"told by \d: (.*)", done.stdout), torch.load(path)
+
+    def overlaps(self):
+        with tempfile.TemporaryDirectory() as folder:
+            told, without = self.in_a_group(False, folder)
+            self.assertEqual(told, ["[None] of 14"] * 2)
+            told, with_it = self.in_a_group(True, folder)
+            self.assertEqual(told, ["[2] of 14"] * 2)  # of the four those that are not in the last bucket
+        for key in without:
+            self.assertTrue(torch.equal(without[key], with_it[key]), key)
 
     def assert_same(self, one, other):
         for a, b in zip(one.parameters(), other.parameters()):
@@ -83,6 +136,13 @@ if lightning is not None:
             optimizer = optimizer_of(self.layers)
             return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule_of(optimizer), "interval": "step"}}
 
+    def by_lightning(overlap):
+        strategy, module = TactusStrategy(overlap=overlap), Module()
+        trainer = lightning.Trainer(strategy=strategy, max_epochs=2, accelerator="cpu", logger=False, enable_checkpointing=False,
+                                    enable_progress_bar=False, enable_model_summary=False)
+        trainer.fit(module, torch.utils.data.DataLoader(data_of(), BATCH))
+        return strategy.run, module.layers
+
     class StopAt(lightning.Callback):
         def __init__(self, batches):
             self.batches = batches
@@ -94,6 +154,8 @@ if lightning is not None:
 
 @unittest.skipIf(lightning is None, "lightning is not installed")
 class LightningTest(AdapterTest):
+    name = "lightning"
+
     def fit(self, strategy=None, callbacks=(), **options):
         self.strategy = strategy or TactusStrategy()
         module = Module()
@@ -117,6 +179,10 @@ class LightningTest(AdapterTest):
     def test_steps_end_it(self):
         module = self.fit(max_steps=20)
         self.assert_same(module.layers, by_a_loop(steps=20))
+
+    @unittest.skipUnless(TACTUS.exists(), "TACTUS_BIN is no folder with tactus")
+    def test_gradients_leave_during_the_backward_pass_where_that_is_wanted(self):
+        self.overlaps()
 
     def test_a_trainer_that_stops_ends_the_run(self):
         self.fit(max_epochs=3, callbacks=[StopAt(5)])
@@ -153,8 +219,22 @@ class Named(torch.utils.data.Dataset):
         return dict(zip(("x", "labels"), self.data[index]))
 
 
+def by_transformers(overlap):
+    model = Losses()
+    optimizer = optimizer_of(model)
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = transformers.TrainingArguments(folder, per_device_train_batch_size=BATCH, use_cpu=True, report_to="none",
+                                                   disable_tqdm=True, save_strategy="no", num_train_epochs=2)
+        trainer = TactusTrainer(model=model, args=arguments, train_dataset=Named(), overlap=overlap,
+                                optimizers=(optimizer, schedule_of(optimizer)))
+        trainer.train()
+    return trainer.run, model.layers
+
+
 @unittest.skipIf(transformers is None, "transformers, or accelerate, is not installed")
 class HuggingFaceTest(AdapterTest):
+    name = "transformers"
+
     def train(self, micro_batch=None, callbacks=(), **options):
         model = Losses()
         optimizer = optimizer_of(model)
@@ -182,6 +262,10 @@ class HuggingFaceTest(AdapterTest):
         model = self.train(num_train_epochs=2, micro_batch=3, max_grad_norm=0)
         self.assertEqual(self.trainer.run.reason, "2 epochs completed")
         self.assert_same(model.layers, by_a_loop(epochs=2, micro_batch=3))
+
+    @unittest.skipUnless(TACTUS.exists(), "TACTUS_BIN is no folder with tactus")
+    def test_gradients_leave_during_the_backward_pass_where_that_is_wanted(self):
+        self.overlaps()
 
     def test_a_trainer_that_stops_ends_the_run(self):
         class StopAt(transformers.TrainerCallback):

@@ -95,6 +95,30 @@ class ExamplesTest(unittest.TestCase):
             self.assertTrue((pathlib.Path(folder) / "model.safetensors").exists())
         self.assertLess(float(re.search(r"loss ([\d.]+): 2 epochs completed", out).group(1)), 3)  # bytes at random: 5.5
 
+    # What the pages' loops are given.
+    GIVEN = """
+import torch
+from torch.nn import functional as F
+from torch.utils.data import TensorDataset
+make_model = lambda: torch.nn.Linear(6, 3)
+train_set = test_set = TensorDataset(torch.randn(300, 6), torch.randint(0, 3, (300,)))
+"""
+
+    def run_snippet(self, text):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([sys.executable, "-c", self.GIVEN + text], capture_output=True, text=True, timeout=300, cwd=folder,
+                                  env={**os.environ, "PYTHONPATH": str(ROOT / "python"), "OMP_NUM_THREADS": "1",
+                                       "RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertTrue((pathlib.Path(folder) / "model.pt").exists())
+
+    def test_the_pages_loops_run_as_they_stand_there(self):
+        self.run_snippet(re.search(r"```python\n(.*?)```", (ROOT / "docs/python.md").read_text(), re.S).group(1))
+        both = re.search(r"```diff\n(.*?)```", (ROOT / "docs/coming-from.md").read_text(), re.S).group(1).splitlines()
+        for side, other in ("+-", "-+"):
+            with self.subTest(side):
+                self.run_snippet("\n".join(line[1:] for line in both if not line.startswith(other)))
+
     def test_each_is_short(self):
         for path in (ROOT / "examples/torch").glob("*.py"):
             self.assertLess(len(path.read_text().splitlines()), 80, path.name)

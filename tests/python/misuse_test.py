@@ -1,13 +1,17 @@
 """What is called in the wrong place, or of the wrong kind: one line that says what to do, and nothing hangs."""
+import contextlib
+import io
 import os
 import pathlib
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 import unittest
+import unittest.mock
 
 import torch
 from torch import nn
@@ -168,6 +172,84 @@ class MisuseTest(unittest.TestCase):
             p.grad.zero_()
         self.refused(UsageError, "Does the loop call model.zero_grad()?", self.run_.backward, self.loss(next(batches)))
 
+    def test_parameters_that_need_a_gradient_later(self):
+        model = model_of()
+        model[0].requires_grad_(False)
+        optimizer = torch.optim.SGD(model[2].parameters(), lr=0.1)
+        batches = iter(self.attached(model, optimizer))
+        self.run_.backward(self.loss(next(batches)))
+        self.run_.step()
+        model[0].weight.requires_grad_(True)
+        self.refused(UsageError, "parameter 0.weight needs a gradient since run.attach()", self.run_.backward,
+                     self.loss(next(batches)))
+        model[0].requires_grad_(False)
+        self.run_.skip()
+        model.add_module("3", nn.Linear(5, 5))
+        self.refused(UsageError, "parameter 3.weight needs a gradient since run.attach()", next, iter(self.run_._loader))
+        # As it says.
+        self.run_.detach()
+        optimizer.add_param_group({"params": model[3].parameters()})
+        before = model[3].weight.detach().clone()
+        self.run_.attach(model, optimizer, epochs=1)
+        for batch in self.run_._loader:
+            self.run_.backward(self.loss(batch))
+            self.run_.step()
+        self.assertFalse(torch.equal(model[3].weight, before))
+
+    def test_parameters_that_no_pass_reaches_are_told_once(self):
+        model = model_of()
+        model.unused, model.neither = nn.Linear(3, 3), nn.Linear(2, 2)
+        batches = iter(self.attached(model))
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            for _ in range(4):
+                batch = next(batches)
+                self.run_.backward(nn.functional.cross_entropy(model[2](model[1](model[0](batch[0]))), batch[1]))
+                self.run_.step()
+        self.assertEqual(said.getvalue(), "tactus: no gradient in 2 rounds for unused.weight and 3 more: what has none stays as it is\n")
+
+    def test_of_a_model_that_is_reached_nothing_is_told(self):
+        batches, said = iter(self.attached()), io.StringIO()
+        with contextlib.redirect_stderr(said):
+            for _ in range(3):
+                self.run_.backward(self.loss(next(batches)))
+                self.run_.step()
+        self.assertEqual(said.getvalue(), "")
+
+    def test_a_pass_for_which_memory_is_short(self):
+        class Hungry(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x.clone()
+
+            @staticmethod
+            def backward(ctx, gradient):
+                return gradient + torch.empty(1 << 50)
+        batch = next(iter(self.attached()))
+        said = self.refused(tactus_train.Error, "memory was short in run.backward(): ", self.run_.backward,
+                            Hungry.apply(self.loss(batch)))
+        self.assertIn("micro_batch=4 of run.loader() halves what a pass needs; this one had 8 samples.", str(said))
+
+    def test_sparse_gradients_train_as_dense_ones(self):
+        def trained(sparse):
+            torch.manual_seed(1)
+            model = nn.Sequential(nn.EmbeddingBag(12, 4, sparse=sparse), nn.Linear(4, 5))
+            with tactus_train.init() as run:
+                loader = run.loader([(torch.tensor([i % 12, i * i % 12]), i % 5) for i in range(40)], batch_size=8)
+                run.attach(model, torch.optim.SGD(model.parameters(), lr=0.1), epochs=2)
+                for _ in run.epochs():
+                    for x, y in loader:
+                        run.backward(nn.functional.cross_entropy(model(x), y))
+                        run.step()
+            return model[0].weight
+        self.run_.close()
+        self.assertTrue(torch.equal(trained(True), trained(False)))
+
+    def test_torch_that_is_too_old(self):
+        self.run_.close()
+        with unittest.mock.patch.object(torch, "__version__", "1.9.1+cpu"):
+            self.refused(tactus_train.UnavailableError, "torch is 1.9.1+cpu; needed is 1.13 or later", tactus_train.init)
+
     def test_groups_and_schedulers_that_are_not_known(self):
         self.attached()
         extra = {"params": [nn.Parameter(torch.zeros(1))]}
@@ -261,6 +343,16 @@ class MisuseTest(unittest.TestCase):
         self.refused(UsageError, "num_workers: found -1", self.run_.loader, Samples(), 8, num_workers=-1)
         self.run_.loader(Samples(), 8, shuffle=True, num_workers=0)
 
+        self.run_.close()
+        self.run_ = tactus_train.init()
+        self.refused(UsageError, "sampler: samples come in an order of the run's own", self.run_.loader, Samples(), 8,
+                     sampler=torch.utils.data.RandomSampler(Samples()))
+        self.refused(UsageError, "drop_last: an epoch has all samples", self.run_.loader, Samples(), 8, drop_last=True)
+        self.refused(UsageError, "pin_memory: batches are read by the run's own processes", self.run_.loader, Samples(), 8,
+                     pin_memory=True)
+        self.refused(UsageError, "speed: run.loader() has no such argument", self.run_.loader, Samples(), 8, speed=2)
+        self.run_.loader(Samples(), 8, sampler=None, drop_last=False)
+
     def test_data_that_are_none(self):
         self.refused(UsageError, "a map-style one is wanted", self.run_.loader, iter([]), 8)
         self.refused(UsageError, "it is empty", self.run_.loader, [], 8)
@@ -311,7 +403,10 @@ class MisuseTest(unittest.TestCase):
         self.assertTrue(self.run_.over)
 
     def program(self, text, **environment):
-        return subprocess.run([sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True, timeout=120,
+        return self.run_python("-c", textwrap.dedent(text), **environment)
+
+    def run_python(self, *words, **environment):
+        return subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=120,
                               env={**os.environ, "PYTHONPATH": PACKAGE + os.pathsep + str(pathlib.Path(__file__).parent),
                                    **environment})
 
@@ -343,6 +438,34 @@ class MisuseTest(unittest.TestCase):
         print("done")
         """)
         self.assertEqual((ended.returncode, ended.stdout), (0, "done\n"), ended.stderr)
+
+    def test_init_in_a_process_of_a_dataloader(self):
+        ended = self.program("""
+        import torch, tactus_train
+        class Data(torch.utils.data.Dataset):
+            def __len__(self):
+                return 4
+            def __getitem__(self, i):
+                tactus_train.init()
+        for _ in torch.utils.data.DataLoader(Data(), num_workers=1):
+            pass
+        """)
+        self.assertNotEqual(ended.returncode, 0)
+        self.assertIn("UsageError: init() in a DataLoader's worker. Call it in the process that trains", ended.stderr)
+
+    def test_a_program_without_a_guard_that_is_read_anew(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "unguarded.py"
+            path.write_text(textwrap.dedent("""
+                import torch, tactus_train
+                run = tactus_train.init()
+                data = torch.utils.data.TensorDataset(torch.zeros(4, 1))
+                for _ in torch.utils.data.DataLoader(data, num_workers=1, multiprocessing_context="spawn"):
+                    pass
+                """))
+            ended = self.run_python(path)
+        self.assertNotEqual(ended.returncode, 0)
+        self.assertIn("UsageError: init() in a process that was started to help the one that trains", ended.stderr)
 
     def test_without_its_library(self):
         ended = self.program("import tactus_train; tactus_train.init().loader([(1, 2)], 1)\n" + textwrap.dedent("""
