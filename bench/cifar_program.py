@@ -18,7 +18,8 @@ def main():
     run = tactus_train.init()
     model = torch.jit.load(model_path)
     optimizer = torch.optim.SGD(model.parameters(), lr=float(rate), momentum=float(momentum))
-    loader = run.loader(torch.utils.data.TensorDataset(*images(data)), batch_size=32)
+    # In passes as long as the C++ worker's, which has no bound on them.
+    loader = run.loader(torch.utils.data.TensorDataset(*images(data)), batch_size=32, micro_batch=64)
     run.attach(model, optimizer)
     for _ in run.epochs():
         for pictures, labels in loader:
