@@ -89,7 +89,8 @@ TEST(EncodingPlansTest, AJobBeginsWithWhatItAsksFor) {
 TEST(EncodingPlansTest, WhereNoNoiseIsToldARateOfAutoDoesNotFollowIt) {
   const Revision sgd = StartOf("dq", {.members = 4}, {.learning_rate_policy = "auto"});
   const Revision adam =
-      StartOf("dq", {.members = 4}, {.learning_rate_policy = "auto", .optimizer = "adam"});
+      StartOf("dq", {.members = 4},
+              {.learning_rate_policy = "auto", .base_batch = 4 * 32, .optimizer = "adam"});
 
   EXPECT_EQ(sgd.plan.learning_rate_rule, LearningRateRule::kConstant);
   EXPECT_NE(ReasonOf(sgd, Axis::kLearningRate).find("with dq"), std::string::npos);

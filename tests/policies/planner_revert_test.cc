@@ -249,15 +249,16 @@ TEST(PlannerFrozenTest, AFrozenAxisKeepsNoOtherFromMoving) {
   VirtualJobOptions options{.workers = {{.speed = 100}, {.speed = 100}}, .transfer_seconds = 3};
   options.planner.synchronization.policy = "auto";
   options.planner.learning_rate_policy = "auto";
-  options.planner.optimizer = "adamw";
   options.planner.frozen = {Axis::kLearningRate};
   VirtualJob job(options);
-  ASSERT_EQ(job.plan().learning_rate_rule, LearningRateRule::kSqrt);
+  ASSERT_EQ(job.plan().learning_rate_rule, LearningRateRule::kAdascale);
 
   job.Run(60);
 
   EXPECT_NE(job.plan().synchronization, Synchronization::kEveryStep);
-  for (const Plan& plan : job.plans()) EXPECT_EQ(plan.learning_rate_rule, LearningRateRule::kSqrt);
+  for (const Plan& plan : job.plans()) {
+    EXPECT_EQ(plan.learning_rate_rule, LearningRateRule::kAdascale);
+  }
 }
 
 }  // namespace
