@@ -19,9 +19,9 @@ COORDINATOR = "10.99.0.254"  # the machine itself, as the shaped hosts see it
 # A process that enters a network namespace by `ip netns exec` has a /sys without control groups. Agents look there for the
 # quota of their host, as in a container, and would count the machine's cores.
 _GROUPS = ["-t tmpfs none /sys/fs/cgroup", "-t cgroup -o cpu none /sys/fs/cgroup/cpu"]
-WITH_GROUPS = ["bash", "-c", f"mount {_GROUPS[0]} && mkdir /sys/fs/cgroup/cpu && mount {_GROUPS[1]} && exec \"$@\"", "bash"]
+_WITH_GROUPS = f"mount {_GROUPS[0]} && mkdir /sys/fs/cgroup/cpu && mount {_GROUPS[1]} && exec \"$@\""
 if not pathlib.Path("/sys/fs/cgroup/cpu").is_dir():  # of the second kind
-    WITH_GROUPS = ["bash", "-c", "mount -t cgroup2 none /sys/fs/cgroup && exec \"$@\"", "bash"]
+    _WITH_GROUPS = "mount -t cgroup2 none /sys/fs/cgroup && exec \"$@\""
 
 
 def spread(values):
@@ -93,11 +93,15 @@ class ShapedCluster(Cluster):
         wait_until(lambda: self.tactus("get", "nodes", "-o", "name")[1].count("h") >= hosts, 20, "all agents are there")
 
     def start_on(self, host):
+        self.start_agent_on(host, "cpu:0")
+
+    def start_agent_on(self, host, devices, within=()):
+        """within: words before those that enter the host, such as for one more limit."""
         node = f"h{host}"
-        self._start(node, [self.shaped, "exec", str(host), "--", *WITH_GROUPS, BIN / "tactus-agent", "--coordinator", self.address,
-                           "--node", node, "--devices", "cpu:0", "--address", f"10.99.0.{host + 1}", "--state-dir",
-                           self.folder / node, "--metrics-listen", "127.0.0.1:0", "--drain-deadline", "0", "--allow-programs",
-                           *self.security(node, self.address)])
+        self._start(node, [*within, self.shaped, "exec", str(host), "--", "bash", "-c", _WITH_GROUPS, "bash", BIN / "tactus-agent",
+                           "--coordinator", self.address, "--node", node, "--devices", devices, "--address", f"10.99.0.{host + 1}",
+                           "--state-dir", self.folder / node, "--metrics-listen", "127.0.0.1:0", "--drain-deadline", "0",
+                           "--allow-programs", *self.security(node, self.address)])
 
     def stop(self):
         super().stop()
