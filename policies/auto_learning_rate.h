@@ -29,8 +29,8 @@ LearningRateRule RuleFor(const Plan& plan, std::string_view optimizer);
 // Follows the plan by RuleFor, at the start and with every change of another axis, but where it
 // would make steps longer of which no gain knows what that costs, which begin with constant
 // (decision 57): local ones, as how far members drift apart grows with the square of their steps,
-// and those of preconditioned optimizers, whose first hundred are divided by a second moment that
-// is hardly known, and never come to be as good if they are too long.
+// and those of preconditioned optimizers, which were found to cost more than they bring over the
+// first hundred, while the second moment that they are divided by is hardly known.
 //
 // Whether the shorter steps of constant or those of the rule lead lower is then tried out by a
 // PeriodCanary each, in steps at common parameters and in local ones of their own:
