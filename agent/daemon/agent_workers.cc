@@ -249,6 +249,7 @@ absl::StatusOr<Agent::Preparing> Agent::Prepare(
                           .local_world_size = options_.devices.size(),
                           .program = spec.has_program(),
                           .threads = device->cuda ? 0 : options_.threads_per_cpu_device,
+                          .blas_kernels = OpenBlasKernels(),
                           .gpu_uuid = device->cuda ? device->uuid : "",
                           .network_interface = device->cuda ? InterfaceOf(options_.address) : "",
                           .scratch = preparing.folders.scratch}),

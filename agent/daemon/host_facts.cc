@@ -105,4 +105,15 @@ std::vector<unsigned> OwnCore(std::size_t device, std::size_t devices) {
   return {};
 }
 
+std::string OpenBlasKernels() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) {
+    return "SkylakeX";
+  }
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "Haswell";
+#endif
+  return "";
+}
+
 }  // namespace tactus::agent

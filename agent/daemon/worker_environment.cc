@@ -128,6 +128,7 @@ std::vector<std::string> WorkerEnvironment(const std::vector<std::string>& inher
     variables["OMP_NUM_THREADS"] = std::to_string(place.threads);
     variables["OPENBLAS_NUM_THREADS"] = std::to_string(place.threads);
   }
+  if (!place.blas_kernels.empty()) variables.try_emplace("OPENBLAS_CORETYPE", place.blas_kernels);
   if (!place.scratch.empty()) {
     variables["TMPDIR"] = place.scratch;
     // Of what is compiled for a device, as the places of their own in a home cannot be written to.

@@ -14,9 +14,10 @@ struct WorkerPlace {
   std::string control_socket{};
   std::size_t local_rank = 0;        // position of its device in the agent's list
   std::size_t local_world_size = 1;  // devices of the agent
-  bool program = false;    // of the user's: of a group as torchrun has it all is said, or nothing
-  unsigned threads = 0;    // for matrix products on the host; 0: leave it to the libraries
-  std::string gpu_uuid{};  // of its GPU, the only one that it is to see; empty: none
+  bool program = false;  // of the user's: of a group as torchrun has it all is said, or nothing
+  unsigned threads = 0;  // for matrix products on the host; 0: leave it to the libraries
+  std::string blas_kernels{};  // of OpenBLAS, unless OPENBLAS_CORETYPE is inherited; empty: its own
+  std::string gpu_uuid{};      // of its GPU, the only one that it is to see; empty: none
   std::string
       network_interface{};  // towards other workers, for NCCL; empty: it is to choose by itself
   std::string scratch{};    // a folder for what it throws away; empty: the system's

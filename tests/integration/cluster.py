@@ -136,7 +136,7 @@ class Cluster:
     def state(self, name):
         return self.job(name)["state"].removeprefix("JOB_STATE_")
 
-    def wait(self, name, states, seconds=120):
+    def wait(self, name, states, seconds=300):
         return wait_until(lambda: self.state(name) in states and self.job(name), seconds, f"{name} is {states}")
 
     def workers(self, *agents):

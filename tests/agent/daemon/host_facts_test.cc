@@ -81,5 +81,24 @@ TEST(OwnCoreTest, EachDeviceHasAProcessorOfItsOwnWhereThereAreAsMany) {
   EXPECT_TRUE(OwnCore(0, cores + 1).empty());
 }
 
+#if defined(__x86_64__)
+// Whether the kernel says that the processor has it, as a word of the line of its flags.
+bool KernelHas(const std::string& flag) {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("flags")) return (line + ' ').find(' ' + flag + ' ') != line.npos;
+  }
+  return false;
+}
+
+TEST(OpenBlasKernelsTest, AreThoseOfTheWidestVectorsThatTheKernelSaysThereAre) {
+  const bool wide = KernelHas("avx512f") && KernelHas("avx512dq") && KernelHas("avx512bw") &&
+                    KernelHas("avx512vl");
+  const bool narrow = KernelHas("avx2") && KernelHas("fma");
+
+  EXPECT_EQ(OpenBlasKernels(), wide ? "SkylakeX" : narrow ? "Haswell" : "");
+}
+#endif
+
 }  // namespace
 }  // namespace tactus::agent

@@ -55,6 +55,14 @@ TEST(WorkerEnvironmentTest, NcclTakesTheAgentsInterfaceUnlessTheUserNamedOne) {
   EXPECT_THAT(WorkerEnvironment({}, {}, {}), Not(Contains(HasSubstr("NCCL_SOCKET_IFNAME"))));
 }
 
+TEST(WorkerEnvironmentTest, OpenBlasTakesTheHostsKernelsUnlessTheUserNamedThem) {
+  EXPECT_THAT(WorkerEnvironment({}, {}, {.blas_kernels = "Haswell"}),
+              Contains("OPENBLAS_CORETYPE=Haswell").Times(1));
+  EXPECT_THAT(WorkerEnvironment({"OPENBLAS_CORETYPE=Zen"}, {}, {.blas_kernels = "Haswell"}),
+              Contains("OPENBLAS_CORETYPE=Zen"));
+  EXPECT_THAT(WorkerEnvironment({}, {}, {}), Not(Contains(HasSubstr("OPENBLAS_CORETYPE"))));
+}
+
 TEST(WorkerEnvironmentTest, WithoutAThreadCountTheLibrariesDecide) {
   EXPECT_THAT(WorkerEnvironment({"OMP_NUM_THREADS=64"}, {}, {.job_id = "j-1"}),
               Contains("OMP_NUM_THREADS=64"));
