@@ -53,6 +53,16 @@ def loss_on(model, inputs, targets):
         return torch.nn.functional.cross_entropy(logits.flatten(0, -2), targets.flatten()).item()
 
 
+def losses_of_copies(model_path, test, copies):
+    """[(seconds of training, loss)] of what ddp_peer.py wrote. test: inputs, targets."""
+    model = torch.jit.load(str(model_path))
+    points = []
+    for seconds, _, flat in copies:
+        torch.nn.utils.vector_to_parameters(flat, model.parameters())
+        points.append((seconds, loss_on(model, *test)))
+    return points
+
+
 def test_losses(model_path, test, folder):
     """[(seconds of training, loss)] of the snapshots SECONDS.safetensors in `folder`, in their order. test: inputs, targets."""
     model = torch.jit.load(str(model_path))
