@@ -264,8 +264,14 @@ class LocalRounds : public Synchronizer {
   }
 
   cuda::BlockMomentumStep StepTo(const Round& round) const {
-    return {.learning_rate = MomentumUnit(round),
-            .momentum = window_ ? member_.options.block_momentum : 0};
+    return {.learning_rate = MomentumUnit(round), .momentum = window_ ? BlockMomentum() : 0};
+  }
+
+  // At the end of a window, whose steps are not counted yet.
+  double BlockMomentum() const {
+    const double grown = member_.options.block_momentum_steps;
+    const double steps = static_cast<double>(member_.steps);
+    return member_.options.block_momentum * (steps < grown ? steps / grown : 1);
   }
 
   // What block momentum is a momentum of: sgd's gradients, which a rate that falls makes shorter

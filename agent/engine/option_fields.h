@@ -90,6 +90,7 @@ void ReadIfThere(auto& archive, const char* key, auto& value) {
 void ReadWindows(auto& archive, EngineOptions& options) {
   std::optional<LocalMomentum> local_momentum;
   ReadIfThere<double>(archive, "block_momentum", options.block_momentum);
+  ReadIfThere<std::uint32_t>(archive, "block_momentum_steps", options.block_momentum_steps);
   archive("local_momentum", local_momentum);
   ReadIfThere<bool>(archive, "elastic", options.elastic);
   if (local_momentum) options.keep_local_momentum = local_momentum == LocalMomentum::kKeep;

@@ -106,6 +106,7 @@ v1::SynchronizationAxis RoundsOf(const ResolvedSpec& spec, const ResolvedSpec& b
   const v1::SynchronizationAxis& windows = axis.has_elastic() ? axis : former;
   v1::SynchronizationAxis read;
   read.set_block_momentum(windows.block_momentum());
+  read.set_block_momentum_steps(windows.block_momentum_steps());
   read.set_local_momentum(windows.local_momentum() == v1::LOCAL_MOMENTUM_RESET
                               ? v1::LOCAL_MOMENTUM_RESET
                               : v1::LOCAL_MOMENTUM_KEEP);

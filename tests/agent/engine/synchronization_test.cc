@@ -63,6 +63,26 @@ TEST(AdacommPaperTest, V5APeriodOfOneIsSynchronousDescent) {
   ExpectNear(FirstOf(periodic[0].trace), FirstOf(Train(every_step)[0].trace), 1e-6);
 }
 
+// A window of descent on quadratics changes parameters by an affine map, which plain windows tell.
+TEST(PeriodicTest, BlockMomentumGrowsOverTheFirstSteps) {
+  const std::vector<double> plain = FirstOf(Train(Windows(0, 0, 2))[0].trace);
+  const double slope = (plain[2] - plain[1]) / (plain[1] - plain[0]);
+  const double offset = plain[1] - slope * plain[0];
+  GroupRun run = Windows(0, 0.3, 2);
+  run.options.block_momentum_steps = 4;
+
+  double x = (plain[0] - offset) / slope;
+  double change = 0;
+  std::vector<double> expected;
+  for (const double momentum : {0.0, 0.15, 0.3}) {  // after 0, 2 and 4 steps
+    change = momentum * change + (slope * x + offset - x);
+    x += change;
+    expected.push_back(x);
+  }
+
+  ExpectNear(FirstOf(Train(run)[0].trace), expected, 1e-5);
+}
+
 TEST(PeriodicTest, BlockMomentumOutlivesARateOfZero) {
   GroupRun run = Windows(0, 0.3, 2);
   run.options.learning_rate = {

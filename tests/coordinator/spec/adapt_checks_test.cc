@@ -505,6 +505,7 @@ TEST(EngineOptionsTest, AdacommMakesUpForTheMomentumThatItResets) {
 
   When(spec, kAdacomm);
   EXPECT_EQ(EngineOptionsOf(Resolve(spec)).block_momentum, 0.3);
+  EXPECT_EQ(EngineOptionsOf(Resolve(spec)).block_momentum_steps, 0u) << "as published";
   EXPECT_FALSE(EngineOptionsOf(Resolve(spec)).keep_local_momentum);
 
   When(spec, kAdacomm).set_block_momentum(0);
@@ -518,6 +519,7 @@ TEST(EngineOptionsTest, UnderAutoRoundsHaveAMomentumOfTheirOwn) {
   When(spec, kAuto);
 
   EXPECT_EQ(EngineOptionsOf(Resolve(spec)).block_momentum, 0.5);
+  EXPECT_EQ(EngineOptionsOf(Resolve(spec)).block_momentum_steps, 256u);
   EXPECT_TRUE(EngineOptionsOf(Resolve(spec)).keep_local_momentum);
 }
 

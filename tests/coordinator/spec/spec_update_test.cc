@@ -208,6 +208,8 @@ TEST(SpecUpdateTest, WhatWindowsAreLikeNeedsNoRestartWhereThereWillBeNone) {
   axis.set_elastic(true);
   EXPECT_TRUE(ApplyUpdate(spec, {}, request)->needs_restart);
   axis.set_block_momentum(0.5);
+  EXPECT_TRUE(ApplyUpdate(spec, {}, request)->needs_restart);
+  axis.set_block_momentum_steps(256);
   EXPECT_FALSE(ApplyUpdate(spec, {}, request)->needs_restart) << "as those of auto";
 }
 
