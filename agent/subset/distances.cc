@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "cuda/ops/clones.h"
+
 namespace tactus::subset {
 namespace {
 
@@ -14,7 +16,7 @@ using Ways = std::array<float, kStrip>;
 
 // From a point to those of a strip. Each sum goes by rising k as that of Distance does: four terms
 // at a time, so that sums are not fetched and put away for each, but one after the other.
-void Measure(const float* strip, std::span<const float> from, Ways& ways) {
+TACTUS_VECTOR_CLONES void Measure(const float* strip, std::span<const float> from, Ways& ways) {
   Ways sums{};
   std::size_t k = 0;
   for (; k + 4 <= from.size(); k += 4, strip += 4 * kStrip) {

@@ -10,6 +10,7 @@
 #include "agent/engine/samples/permutation.h"
 #include "base/check.h"
 #include "base/rng.h"
+#include "cuda/ops/clones.h"
 
 namespace tactus::subset {
 namespace {
@@ -37,6 +38,13 @@ class Work {
   std::size_t since_ = 0;
   bool goes_on_ = true;
 };
+
+// To multiples of the last place of `shift`.
+TACTUS_VECTOR_CLONES void Round(std::span<float> ways, double shift) {
+  for (float& way : ways) {
+    way = static_cast<float>(static_cast<double>(std::min(way, kLongest)) + shift - shift);
+  }
+}
 
 // Distances from points of some to all of them, on a grid on which they can be added up.
 class Distances {
@@ -80,19 +88,12 @@ class Distances {
       if (keeps_) known_[point] = true;
     }
     to_.Compute(wanted_);
-    for (const DistancesTo::Row& row : wanted_) Round(row.ways);
+    for (const DistancesTo::Row& row : wanted_) Round(row.ways, shift_);
     work_.Add(found_.size() * n_ + wanted_.size() * points_.values.size());
     return found_;
   }
 
  private:
-  void Round(std::span<float> ways) const {
-    const double shift = shift_;
-    for (float& way : ways) {
-      way = static_cast<float>(static_cast<double>(std::min(way, kLongest)) + shift - shift);
-    }
-  }
-
   const Points points_;
   const DistancesTo to_;
   Work& work_;
@@ -109,12 +110,16 @@ class Distances {
 
 // What each could bring to a point is less, now that its nearest picked one is not `before` but
 // `after` away: row has the point's distances.
-void Lower(std::span<double> gains, std::span<const float> row, float before, float after,
-           double weight) {
+TACTUS_VECTOR_CLONES void Lower(std::span<double> gains, std::span<const float> row, float before,
+                                float after, double weight) {
   for (std::size_t j = 0; j < gains.size(); ++j) {
     const float still = std::min(before, std::max(after, row[j]));
     gains[j] -= weight * (static_cast<double>(before) - static_cast<double>(still));
   }
+}
+
+TACTUS_VECTOR_CLONES void Add(std::span<double> sums, std::span<const float> row, double weight) {
+  for (std::size_t j = 0; j < sums.size(); ++j) sums[j] += weight * static_cast<double>(row[j]);
 }
 
 class Greedy {
@@ -203,10 +208,7 @@ class Greedy {
     std::vector<double> sums(nearest_.size());
     float longest = 0;
     ForRows(All(), [&](std::size_t i, std::span<const float> row) {
-      const double weight = weights_[i];
-      for (std::size_t j = 0; j < row.size(); ++j) {
-        sums[j] += weight * static_cast<double>(row[j]);
-      }
+      Add(sums, row, weights_[i]);
       longest = std::max(longest, *std::ranges::max_element(row));
     });
     for (double& sum : sums) sum = weight_ * static_cast<double>(longest) - sum;
