@@ -60,9 +60,9 @@ inline constexpr std::size_t kProductsBetween = std::size_t{1} << 24;
 // The error bounds what the picked ones, by their weights, miss of the sum of all:
 // |sum_i w_i x_i - sum_j weight_j x_j| <= error.
 //
-// Time n^2 (width + c), c how often the nearest picked one of a point changes in the mean: some five
-// times for thousands of picks. Of drawn points: n budget sample width. Memory n^2 up to kept_max
-// points, n from there on. Any thread.
+// Time n^2 (width + c), c how often the nearest picked one of a point changes in the mean: some
+// five times for thousands of picks. Of drawn points: n budget sample width. Memory n^2 up to
+// kept_max points, n from there on. Any thread.
 // Source: [craig] by way of its public code, which this differs from where that is wrong; see
 // docs/decisions/0093-weighted-subsets.md.
 Picked PickGreedily(const Points& points, const GreedyOptions& options);
