@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -199,8 +200,9 @@ class Selection {
     return Rng(options_.seed).Fork("craig").Next() ^ Mix64((options_.number << 20) + c);
   }
 
+  // Of more points than whose distances are kept a pick is the best of a sample, not of all.
   static std::size_t SampleFor(std::size_t points, std::size_t budget) {
-    return points > kExactMax ? SampleOf(points, budget, kDelta) : 0;
+    return points > kKeptPoints ? SampleOf(points, budget, kDelta) : 0;
   }
 
   bool PickOwn() {
@@ -360,22 +362,35 @@ class Selection {
 
   bool AssignClass(std::size_t c, std::span<float> counts, double& error) {
     const std::vector<Pick>& picks = picks_[c];
+    std::vector<float> values;
+    std::map<std::uint64_t, std::size_t> picked;  // a sample's place among the picks
+    for (std::size_t k = 0; k < picks.size(); ++k) {
+      Append(values, picks[k].proxy);
+      picked.emplace(picks[k].sample, k);
+    }
+    const DistancesTo to({.values = values, .width = own_.width});
+    std::vector<float> ways(DistancesTo::kTogether * picks.size());
+    std::vector<DistancesTo::Row> rows;
     std::size_t products = 0;  // since it was asked
-    for (const std::size_t i : of_class_[c]) {
-      std::size_t owner = 0;
-      float nearest = 0;
-      for (std::size_t k = 0; k < picks.size(); ++k) {
-        if (picks[k].sample == own_.samples[i]) {
-          owner = k;
-          nearest = 0;
-          break;
-        }
-        const float distance = Distance(ProxyOf(i), picks[k].proxy);
-        if (k == 0 || distance < nearest) owner = k, nearest = distance;
+    for (std::size_t at = 0; at < of_class_[c].size(); at += DistancesTo::kTogether) {
+      const auto some = std::span(of_class_[c])
+                            .subspan(at)
+                            .first(std::min(DistancesTo::kTogether, of_class_[c].size() - at));
+      rows.clear();
+      for (std::size_t r = 0; r < some.size(); ++r) {
+        rows.push_back({ProxyOf(some[r]), std::span(ways).subspan(r * picks.size(), picks.size())});
       }
-      counts[owner] += 1;
-      error += nearest;
-      products += picks.size() * own_.width;
+      to.Compute(rows);
+      for (std::size_t r = 0; r < some.size(); ++r) {
+        if (const auto itself = picked.find(own_.samples[some[r]]); itself != picked.end()) {
+          counts[itself->second] += 1;
+          continue;
+        }
+        const auto nearest = std::ranges::min_element(rows[r].ways);
+        counts[static_cast<std::size_t>(nearest - rows[r].ways.begin())] += 1;
+        error += *nearest;
+      }
+      products += some.size() * values.size();
       if (products < kProductsBetween) continue;
       products = 0;
       if (!GoOn()) return false;

@@ -30,8 +30,6 @@ inline constexpr std::size_t kPieceMax = 16384;
 // The same of proxies of this width: fewer of wide ones, so that the time stays about that of the
 // largest at width 16. In [256, kPieceMax] for widths up to 65536. A power of two.
 std::size_t PieceMaxOf(std::size_t width);
-// Above so many a pick is the best of a sample, not of all.
-inline constexpr std::size_t kExactMax = 8192;
 
 // Equal on all members.
 struct SelectionOptions {

@@ -2,19 +2,22 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
-#include <limits>
+#include <memory>
 #include <numeric>
-#include <queue>
 
 #include "agent/engine/samples/permutation.h"
 #include "base/check.h"
 #include "base/rng.h"
+#include "cuda/ops/clones.h"
 
 namespace tactus::subset {
 namespace {
 
 constexpr std::size_t kLanes = 8;
+// Longer ones count as this long: twice as far is still a number.
+constexpr float kLongest = 0x1p125f;
 
 // Asks now and then, by what was computed, whether to go on.
 class Work {
@@ -22,13 +25,12 @@ class Work {
   explicit Work(const std::function<bool()>& go_on) : go_on_(go_on) {}
 
   bool goes_on() const { return goes_on_; }
-  // Whether to go on, now that so much more is to be computed.
-  bool Add(std::size_t products) {
+  // So much more was computed.
+  void Add(std::size_t products) {
     since_ += products;
-    if (!goes_on_ || since_ < kProductsBetween) return goes_on_;
+    if (!goes_on_ || since_ < kProductsBetween) return;
     since_ = 0;
     goes_on_ = !go_on_ || go_on_();
-    return goes_on_;
   }
 
  private:
@@ -37,82 +39,104 @@ class Work {
   bool goes_on_ = true;
 };
 
-// Distances from one point to all: rows are computed by columns, which lie together, so that a
-// compiler has many points in a register.
+// To multiples of the last place of `shift`.
+TACTUS_VECTOR_CLONES void Round(std::span<float> ways, double shift) {
+  for (float& way : ways) {
+    way = static_cast<float>(static_cast<double>(std::min(way, kLongest)) + shift - shift);
+  }
+}
+
+// Distances from points of some to all of them, on a grid on which they can be added up.
 class Distances {
  public:
-  Distances(const Points& points, Work& work)
-      : points_(points), columns_(points.values.size()), row_(points.size()) {
-    const std::size_t n = points.size();
-    for (std::size_t i = 0; i < n; ++i) {
-      for (std::size_t k = 0; k < points.width; ++k) {
-        columns_[k * n + i] = points.values[i * points.width + k];
-      }
-    }
-    if (n > kCachedPoints) return;
-    all_.resize(n * n);
-    for (std::size_t i = 0; i < n && work.Add(points.values.size()); ++i) {
-      Compute(i, std::span(all_).subspan(i * n, n));
-    }
+  // weight  the sum of the weights that they are added up by
+  Distances(const Points& points, std::uint64_t weight, std::size_t kept_max, Work& work)
+      : points_(points), to_(points), work_(work), n_(points.size()), keeps_(n_ <= kept_max) {
+    together_ =
+        std::clamp<std::size_t>(kProductsBetween / points.values.size(), 1, DistancesTo::kTogether);
+    // Not filled with zeros: half a second of one core where they are many.
+    ways_ = std::make_unique_for_overwrite<float[]>((keeps_ ? n_ : together_) * n_);
+    known_.resize(keeps_ ? n_ : 0);
+    const std::size_t first = 0;
+    for (const float way : From(std::span(&first, 1)).front()) bound_ = std::max(bound_, way);
+    bound_ *= 2;
+    // What a distance is rounded to is the last place of this. A sum is less than 2^(the bits of
+    // the weight) distances, which are less than 2^(exponent + 1), whatever rounding did to the
+    // bound: 2^52 of that place.
+    int exponent = 0;
+    static_cast<void>(std::frexp(bound_, &exponent));
+    shift_ = std::ldexp(1.5, exponent + static_cast<int>(std::bit_width(weight)) + 1);
+    // The first row was not on the grid yet.
+    known_.assign(known_.size(), false);
   }
 
-  // Products that a row takes.
-  std::size_t cost() const { return all_.empty() ? points_.values.size() : points_.size(); }
+  // No distance is longer, but for rounding.
+  float bound() const { return bound_; }
+  // Of so many points at most, and better no fewer, From is asked at once.
+  std::size_t together() const { return together_; }
 
-  // Valid until the next call.
-  std::span<const float> From(std::size_t point) {
-    const std::size_t n = points_.size();
-    if (!all_.empty()) return std::span<const float>(all_).subspan(point * n, n);
-    Compute(point, row_);
-    return row_;
+  // The distances of each to all. Valid until the next call.
+  const std::vector<std::span<const float>>& From(std::span<const std::size_t> points) {
+    found_.clear();
+    wanted_.clear();
+    for (const std::size_t point : points) {
+      const std::size_t place = keeps_ ? point : found_.size();
+      const std::span<float> ways(ways_.get() + place * n_, n_);
+      found_.push_back(ways);
+      if (keeps_ && known_[point]) continue;
+      wanted_.push_back({.from = points_.Row(point), .ways = ways});
+      if (keeps_) known_[point] = true;
+    }
+    to_.Compute(wanted_);
+    for (const DistancesTo::Row& row : wanted_) Round(row.ways, shift_);
+    work_.Add(found_.size() * n_ + wanted_.size() * points_.values.size());
+    return found_;
   }
 
  private:
-  // The same sums as Distance, in the same order.
-  void Compute(std::size_t point, std::span<float> row) const {
-    const std::size_t n = points_.size();
-    std::ranges::fill(row, 0.0f);
-    for (std::size_t k = 0; k < points_.width; ++k) {
-      const float* const column = columns_.data() + k * n;
-      const float own = column[point];
-      for (std::size_t i = 0; i < n; ++i) {
-        const float apart = column[i] - own;
-        row[i] += apart * apart;
-      }
-    }
-    for (std::size_t i = 0; i < n; ++i) row[i] = std::sqrt(row[i]);
-  }
-
   const Points points_;
-  std::vector<float> columns_;
-  std::vector<float> all_;
-  std::vector<float> row_;
+  const DistancesTo to_;
+  Work& work_;
+  const std::size_t n_;
+  const bool keeps_;
+  std::size_t together_ = 1;
+  std::unique_ptr<float[]> ways_;  // [n, n], or of the last rows that were asked for
+  std::vector<bool> known_;        // of the kept rows
+  std::vector<std::span<const float>> found_;
+  std::vector<DistancesTo::Row> wanted_;
+  float bound_ = 0;
+  double shift_ = 0;
 };
+
+// What each could bring to a point is less, now that its nearest picked one is not `before` but
+// `after` away: row has the point's distances.
+TACTUS_VECTOR_CLONES void Lower(std::span<double> gains, std::span<const float> row, float before,
+                                float after, double weight) {
+  for (std::size_t j = 0; j < gains.size(); ++j) {
+    const float still = std::min(before, std::max(after, row[j]));
+    gains[j] -= weight * (static_cast<double>(before) - static_cast<double>(still));
+  }
+}
+
+TACTUS_VECTOR_CLONES void Add(std::span<double> sums, std::span<const float> row, double weight) {
+  for (std::size_t j = 0; j < sums.size(); ++j) sums[j] += weight * static_cast<double>(row[j]);
+}
 
 class Greedy {
  public:
   Greedy(const Points& points, const GreedyOptions& options)
       : work_(options.go_on),
-        distances_(points, work_),
         options_(options),
-        nearest_(points.size()),
+        weights_(WeightsOf(options, points.size())),
+        weight_(std::accumulate(weights_.begin(), weights_.end(), 0.0)),
+        distances_(points, static_cast<std::uint64_t>(weight_), options.kept_max, work_),
         owner_(points.size()) {
     TACTUS_CHECK(options.budget >= 1 && options.budget <= points.size());
-    TACTUS_CHECK(options.weights.empty() || options.weights.size() == points.size());
-    weights_.assign(points.size(), 1.0f);
-    for (std::size_t i = 0; i < options.weights.size(); ++i) {
-      weights_[i] = static_cast<float>(options.weights[i]);
-    }
-    const bool bounded = points.size() > kCachedPoints;
-    for (std::size_t i = 0; i < (bounded ? 1 : points.size()); ++i) {
-      for (const float distance : Row(i)) longest_ = std::max(longest_, distance);
-    }
-    if (bounded) longest_ *= 2;
-    std::ranges::fill(nearest_, longest_);
+    nearest_.assign(points.size(), distances_.bound());
   }
 
   Picked Run() {
-    if (longest_ == 0) {
+    if (distances_.bound() == 0) {
       PickAny();
     } else if (options_.sample > 0) {
       PickOfSamples();
@@ -123,130 +147,139 @@ class Greedy {
   }
 
  private:
-  struct Bound {
-    double gain = 0;
-    std::size_t point = 0;
-  };
-  // Whether one is picked before the other.
-  static bool Before(const Bound& one, const Bound& other) {
-    return one.gain != other.gain ? one.gain > other.gain : one.point < other.point;
+  static std::vector<double> WeightsOf(const GreedyOptions& options, std::size_t points) {
+    if (options.weights.empty()) return std::vector<double>(points, 1.0);
+    TACTUS_CHECK(options.weights.size() == points);
+    return {options.weights.begin(), options.weights.end()};
   }
 
-  std::span<const float> Row(std::size_t point) {
-    work_.Add(distances_.cost());
-    return distances_.From(point);
-  }
-
-  // Each term falls as nearest_ does, and rounding keeps order: so does the sum, bit for bit.
-  double GainOf(std::size_t point) {
-    const std::span<const float> row = Row(point);
-    std::array<double, kLanes> sums{};
-    const std::size_t n = row.size();
-    const std::size_t whole = n / kLanes * kLanes;
-    for (std::size_t i = 0; i < whole; i += kLanes) {
-      for (std::size_t lane = 0; lane < kLanes; ++lane) {
-        sums[lane] += weights_[i + lane] * std::max(0.0f, nearest_[i + lane] - row[i + lane]);
-      }
+  // Calls use(k, distances of the kth of some points), until it is to end.
+  template <typename Use>
+  void ForRows(std::span<const std::size_t> points, const Use& use) {
+    for (std::size_t at = 0; at < points.size() && work_.goes_on(); at += distances_.together()) {
+      const auto some = points.subspan(at, std::min(distances_.together(), points.size() - at));
+      const std::vector<std::span<const float>>& rows = distances_.From(some);
+      for (std::size_t k = 0; k < rows.size(); ++k) use(at + k, rows[k]);
     }
-    for (std::size_t i = whole; i < n; ++i) {
-      sums[i - whole] += weights_[i] * std::max(0.0f, nearest_[i] - row[i]);
-    }
-    return std::accumulate(sums.begin(), sums.end(), 0.0);
   }
 
-  void Take(const Bound& best) {
-    const std::span<const float> row = Row(best.point);
-    const bool first = picked_.points.empty();
+  void Take(std::size_t point, double gain) {
+    const std::span<const float> row = distances_.From(std::span(&point, 1)).front();
+    changed_.clear();
+    before_.clear();
     for (std::size_t i = 0; i < row.size(); ++i) {
-      if (!first && row[i] >= nearest_[i]) continue;
+      if (row[i] >= nearest_[i]) continue;
+      changed_.push_back(i);
+      before_.push_back(nearest_[i]);
       nearest_[i] = row[i];
       owner_[i] = picked_.points.size();
     }
-    owner_[best.point] = picked_.points.size();
-    nearest_[best.point] = 0;
-    picked_.points.push_back(best.point);
-    picked_.gains.push_back(best.gain);
+    owner_[point] = picked_.points.size();
+    picked_.points.push_back(point);
+    picked_.gains.push_back(gain);
   }
 
   // Or ended before it is.
   bool full() const { return picked_.points.size() == options_.budget || !work_.goes_on(); }
 
+  std::vector<std::size_t> All() const {
+    std::vector<std::size_t> all(nearest_.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    return all;
+  }
+
   void PickOfAll() {
-    const auto after = [](const Bound& one, const Bound& other) { return Before(other, one); };
-    std::vector<Bound> bounds;
-    for (std::size_t i = 0; i < nearest_.size() && work_.goes_on(); ++i) {
-      bounds.push_back({GainOf(i), i});
-    }
-    std::priority_queue queue(after, std::move(bounds));
+    std::vector<double> gains = FirstGains();
     while (!full()) {
-      Bound best = queue.top();
-      queue.pop();
-      best.gain = GainOf(best.point);
-      if (queue.empty() || Before(best, queue.top())) {
-        Take(best);
-      } else {
-        queue.push(best);
-      }
+      const auto best = std::ranges::max_element(gains);
+      const auto point = static_cast<std::size_t>(best - gains.begin());
+      Take(point, *best);
+      ForRows(changed_, [&](std::size_t k, std::span<const float> row) {
+        const std::size_t i = changed_[k];
+        Lower(gains, row, before_[k], nearest_[i], weights_[i]);
+      });
+      // Stays: nobody's nearest was farther than a picked one.
+      gains[point] = -1;
     }
+  }
+
+  // sum_i w_i (D - d_ij) of each j.
+  std::vector<double> FirstGains() {
+    std::vector<double> sums(nearest_.size());
+    float longest = 0;
+    ForRows(All(), [&](std::size_t i, std::span<const float> row) {
+      Add(sums, row, weights_[i]);
+      longest = std::max(longest, *std::ranges::max_element(row));
+    });
+    for (double& sum : sums) sum = weight_ * static_cast<double>(longest) - sum;
+    std::ranges::fill(nearest_, longest);
+    return sums;
   }
 
   void PickOfSamples() {
     Rng rng(options_.seed);
-    std::vector<std::size_t> left(nearest_.size());
-    std::iota(left.begin(), left.end(), std::size_t{0});
+    std::vector<std::size_t> left = All();
     while (!full()) {
       const std::size_t drawn = std::min(options_.sample, left.size());
-      std::size_t at = 0;
-      Bound best{.gain = -1};
-      for (std::size_t i = 0; i < drawn && work_.goes_on(); ++i) {
+      for (std::size_t i = 0; i < drawn; ++i) {
         std::swap(left[i], left[i + rng.Below(left.size() - i)]);
-        const Bound bound{GainOf(left[i]), left[i]};
-        if (Before(bound, best)) best = bound, at = i;
       }
-      Take(best);
-      left[at] = left.back();
+      std::size_t best = 0;
+      double most = -1;
+      ForRows(std::span(left).first(drawn), [&](std::size_t k, std::span<const float> row) {
+        const double gain = GainOf(row);
+        if (gain < most || (gain == most && left[k] > left[best])) return;
+        best = k;
+        most = gain;
+      });
+      Take(left[best], most);
+      left[best] = left.back();
       left.pop_back();
     }
   }
 
+  double GainOf(std::span<const float> row) const {
+    std::array<double, kLanes> sums{};
+    const std::size_t whole = row.size() / kLanes * kLanes;
+    for (std::size_t i = 0; i < whole; i += kLanes) {
+      for (std::size_t lane = 0; lane < kLanes; ++lane) sums[lane] += TermOf(i + lane, row);
+    }
+    for (std::size_t i = whole; i < row.size(); ++i) sums[0] += TermOf(i, row);
+    return std::accumulate(sums.begin(), sums.end(), 0.0);
+  }
+  double TermOf(std::size_t i, std::span<const float> row) const {
+    const float still = std::min(nearest_[i], row[i]);
+    return weights_[i] * (static_cast<double>(nearest_[i]) - static_cast<double>(still));
+  }
+
   void PickAny() {
     const engine::EpochPermutation order(nearest_.size(), options_.seed, 0);
-    for (std::size_t i = 0; !full(); ++i) {
-      Take({.gain = 0, .point = static_cast<std::size_t>(order.At(i))});
-    }
+    for (std::size_t i = 0; !full(); ++i) Take(static_cast<std::size_t>(order.At(i)), 0);
   }
 
   Picked Result() {
     picked_.weights.assign(picked_.points.size(), 0);
     for (std::size_t i = 0; i < owner_.size(); ++i) {
-      const std::uint64_t weight = options_.weights.empty() ? 1 : options_.weights[i];
-      picked_.weights[owner_[i]] += weight;
-      picked_.error += static_cast<double>(weight) * nearest_[i];
+      picked_.weights[owner_[i]] += static_cast<std::uint64_t>(weights_[i]);
+      picked_.error += weights_[i] * static_cast<double>(nearest_[i]);
     }
     picked_.value = std::accumulate(picked_.gains.begin(), picked_.gains.end(), 0.0);
     return std::move(picked_);
   }
 
   Work work_;
-  Distances distances_;
   const GreedyOptions options_;
-  std::vector<float> weights_;
-  std::vector<float> nearest_;      // the way to the nearest picked one; before the first, D
-  std::vector<std::size_t> owner_;  // which of the picked that is
-  float longest_ = 0;
+  const std::vector<double> weights_;
+  const double weight_;  // their sum
+  Distances distances_;
+  std::vector<float> nearest_;        // the way to the nearest picked one; before the first, D
+  std::vector<std::size_t> owner_;    // which of the picked that is
+  std::vector<std::size_t> changed_;  // whose nearest the last pick is,
+  std::vector<float> before_;         // and how far the one before was
   Picked picked_;
 };
 
 }  // namespace
-
-float Distance(std::span<const float> one, std::span<const float> other) {
-  float sum = 0;
-  for (std::size_t k = 0; k < one.size(); ++k) {
-    const float apart = one[k] - other[k];
-    sum += apart * apart;
-  }
-  return std::sqrt(sum);
-}
 
 Picked PickGreedily(const Points& points, const GreedyOptions& options) {
   return Greedy(points, options).Run();

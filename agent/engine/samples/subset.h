@@ -14,9 +14,9 @@ enum class SubsetKind : std::uint32_t { kNone, kRandom, kCraig };
 struct SubsetOptions {
   SubsetKind kind = SubsetKind::kNone;  // none: epochs are of all samples
   double fraction = 1;                  // of the samples, in (0, 1]
-  std::uint32_t epochs = 1;             // of the subset, until one is chosen anew, >= 1
-  bool by_inputs = false;               // craig: samples are near one another by their inputs
-  std::uint64_t samples = 0;            // of the data, from which it is chosen; 0: not known
+  std::uint32_t epochs = 1;   // of the subset, until one is chosen anew, >= 1; by inputs none is
+  bool by_inputs = false;     // craig: samples are near one another by their inputs
+  std::uint64_t samples = 0;  // of the data, from which it is chosen; 0: not known
 };
 
 // Plain data, equal on all members. An epoch's position stands for one of them.
@@ -39,6 +39,8 @@ struct Subset {
 inline bool IsDue(const SubsetOptions& options, const Subset& chosen, std::uint64_t epoch) {
   if (options.kind == SubsetKind::kNone) return false;
   if (chosen.kind != options.kind || chosen.by_inputs != options.by_inputs) return true;
+  // Inputs stay what they are: it would be the same again.
+  if (chosen.number > 0 && options.by_inputs) return false;
   return chosen.number == 0 || epoch / options.epochs > chosen.epoch / options.epochs;
 }
 

@@ -85,6 +85,15 @@ TEST(SubsetTest, IsDueAtTheBeginningAndAfterSoManyEpochs) {
   EXPECT_FALSE(IsDue(every_two, chosen(2, 3), 3));
 }
 
+// Inputs do not change as the model learns.
+TEST(SubsetTest, IsChosenOnceByInputs) {
+  const SubsetOptions by_inputs{.kind = SubsetKind::kCraig, .epochs = 2, .by_inputs = true};
+
+  EXPECT_TRUE(IsDue(by_inputs, {}, 0));
+  EXPECT_TRUE(IsDue(by_inputs, {.number = 1, .kind = SubsetKind::kCraig}, 1));
+  EXPECT_FALSE(IsDue(by_inputs, {.number = 1, .kind = SubsetKind::kCraig, .by_inputs = true}, 9));
+}
+
 TEST(SubsetTest, IsDueWhereAnotherKindIsAskedFor) {
   const Subset drawn{.number = 2, .epoch = 3, .kind = SubsetKind::kRandom};
   const Subset by_gradients{.number = 2, .epoch = 3, .kind = SubsetKind::kCraig};

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -63,35 +62,38 @@ double ValueOf(const Points& points, const std::vector<std::size_t>& picked,
   return value;
 }
 
-// The dumb twin: all gains anew for each pick.
-std::vector<std::size_t> PickNaively(const Points& points, std::size_t budget,
-                                     const std::vector<std::uint64_t>& weights) {
+// The dumb twin: all gains anew for each pick, of sums that are exact where no distance is a tiny
+// part of the longest.
+struct Naive {
+  std::vector<std::size_t> points{};
+  std::vector<double> gains{};
+};
+
+Naive PickNaively(const Points& points, std::size_t budget,
+                  const std::vector<std::uint64_t>& weights) {
   const std::size_t n = points.size();
-  std::vector<float> nearest(n, 0);
+  std::vector<float> ways(n * n);
   for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t j = 0; j < n; ++j) {
-      nearest[0] = std::max(nearest[0], Distance(points.Row(i), points.Row(j)));
-    }
+    for (std::size_t j = 0; j < n; ++j) ways[i * n + j] = Distance(points.Row(i), points.Row(j));
   }
-  std::ranges::fill(nearest, nearest[0]);
-  std::vector<std::size_t> picked;
-  while (picked.size() < budget) {
+  std::vector<float> nearest(n, *std::ranges::max_element(ways));
+  Naive picked;
+  while (picked.points.size() < budget) {
     std::size_t best = n;
     double most = -1;
     for (std::size_t j = 0; j < n; ++j) {
-      if (std::ranges::count(picked, j) > 0) continue;
-      double sums[8] = {};
+      if (std::ranges::count(picked.points, j) > 0) continue;
+      double gain = 0;
       for (std::size_t i = 0; i < n; ++i) {
-        const float nearer = nearest[i] - Distance(points.Row(i), points.Row(j));
-        sums[i < n / 8 * 8 ? i % 8 : i - n / 8 * 8] +=
-            static_cast<float>(weights[i]) * std::max(0.0f, nearer);
+        const double nearer = static_cast<double>(nearest[i]) - ways[i * n + j];
+        gain += static_cast<double>(weights[i]) * std::max(0.0, nearer);
       }
-      const double gain = std::accumulate(sums, sums + 8, 0.0);
       if (gain > most) best = j, most = gain;
     }
-    picked.push_back(best);
+    picked.points.push_back(best);
+    picked.gains.push_back(most);
     for (std::size_t i = 0; i < n; ++i) {
-      nearest[i] = std::min(nearest[i], Distance(points.Row(i), points.Row(best)));
+      nearest[i] = std::min(nearest[i], ways[i * n + best]);
     }
   }
   return picked;
@@ -146,7 +148,7 @@ TEST_F(FacilityLocationPaperTest, SamplesOfStochasticGreedy) {
   EXPECT_EQ(SampleOf(1000, 100, 0.5), 7u);
 }
 
-TEST(FacilityLocationPropertyTest, LazyPicksWhatNaivePicks) {
+TEST(FacilityLocationPropertyTest, PicksWhatNaivePicks) {
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     SCOPED_TRACE(seed);
     const Cloud cloud = RandomCloud(seed);
@@ -154,16 +156,49 @@ TEST(FacilityLocationPropertyTest, LazyPicksWhatNaivePicks) {
     const std::size_t budget = 1 + Rng(seed).Fork("budget").Below(n);
     const bool weighted = seed % 3 == 0;
     const auto weights = weighted ? RandomWeights(n, seed) : std::vector<std::uint64_t>(n, 1);
-    const std::vector<std::size_t> naive = PickNaively(cloud.points(), budget, weights);
+    const Naive naive = PickNaively(cloud.points(), budget, weights);
 
     const Picked picked =
         PickGreedily(cloud.points(), {.budget = budget,
                                       .weights = weighted ? std::span<const std::uint64_t>(weights)
-                                                          : std::span<const std::uint64_t>()});
+                                                          : std::span<const std::uint64_t>(),
+                                      .kept_max = seed % 2 == 0 ? kKeptPoints : 0});
 
     // Where all are alike any are picked.
     if (ValueOf(cloud.points(), {0}, weights) == 0) continue;
-    ASSERT_EQ(picked.points, naive);
+    ASSERT_EQ(picked.points, naive.points);
+    ASSERT_EQ(picked.gains, naive.gains);
+  }
+}
+
+// As proxies are: wide, in clusters, many of them; and each there twice, which ties all gains.
+TEST(FacilityLocationPropertyTest, PicksWhatNaivePicksOfManyWidePoints) {
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    SCOPED_TRACE(seed);
+    Rng rng(seed);
+    const std::size_t n = 150 + rng.Below(150);
+    Cloud cloud{.width = 5 + rng.Below(60)};
+    for (std::size_t i = 0; i < n; ++i) {
+      const double centre = static_cast<double>(rng.Below(5));
+      for (std::size_t k = 0; k < cloud.width; ++k) {
+        cloud.values.push_back(static_cast<float>(centre + 0.3 * rng.Normal()));
+      }
+    }
+    if (seed % 2 == 1) {
+      const std::vector<float> again = cloud.values;
+      cloud.values.insert(cloud.values.end(), again.begin(), again.end());
+    }
+    const std::size_t points = cloud.points().size();
+    const std::vector<std::uint64_t> weights(points, 1 + seed / 2);
+    const Naive naive = PickNaively(cloud.points(), n / 2, weights);
+
+    for (const std::size_t kept_max : {points, points - 1}) {
+      const Picked picked =
+          PickGreedily(cloud.points(), {.budget = n / 2, .weights = weights, .kept_max = kept_max});
+
+      ASSERT_EQ(picked.points, naive.points);
+      ASSERT_EQ(picked.gains, naive.gains);
+    }
   }
 }
 
@@ -200,25 +235,52 @@ TEST(FacilityLocationPropertyTest, WeightsErrorAndGainsAreAsPromised) {
     for (std::size_t j = 0; j < budget; ++j) {
       ASSERT_GE(picked.weights[j], weights[picked.points[j]]);
     }
+    // Of drawn points the first gain is from a longer way than the longest, and gains rise again.
     if (seed % 4 == 0) {
       ASSERT_TRUE(std::ranges::is_sorted(picked.gains, std::greater<>()));
+      ASSERT_NEAR(picked.value, ValueOf(points, picked.points, weights),
+                  1e-4 * static_cast<double>(total));
     }
-    ASSERT_NEAR(picked.value, ValueOf(points, picked.points, weights),
-                1e-4 * static_cast<double>(total));
   }
 }
 
-// Above kCachedPoints the longest distance is only bounded, which changes the first gain alone.
-TEST(FacilityLocationTest, ManyPointsPickWhatTheirDistancesSay) {
-  std::vector<float> values;
-  for (std::size_t i = 0; i < kCachedPoints + 1; ++i) {
-    values.push_back(static_cast<float>(i % 3 == 0 ? 0 : i % 3 == 1 ? 8 : 10));
+TEST(FacilityLocationTest, OfDrawnPointsIsPickedAlikeWhetherDistancesAreKeptOrNot) {
+  const Cloud cloud = RandomCloud(3, 4000);
+  const std::size_t n = cloud.points().size();
+  ASSERT_GT(n, 300u);
+  const auto pick = [&](std::size_t kept_max) {
+    return PickGreedily(cloud.points(), {.budget = 30, .sample = 20, .kept_max = kept_max});
+  };
+
+  EXPECT_EQ(pick(n).points, pick(n - 1).points);
+  EXPECT_EQ(pick(n).gains, pick(n - 1).gains);
+  EXPECT_EQ(pick(n).weights, pick(n - 1).weights);
+}
+
+// A sum over drawn points is of all points, and the best of all of them is what greedy picks.
+TEST(FacilityLocationTest, WhoDrawsAllPointsPicksWhatGreedyPicks) {
+  const Cloud cloud = RandomCloud(5, 100);
+  const std::size_t n = cloud.points().size();
+  const std::size_t budget = n / 3;
+
+  const Picked drawn = PickGreedily(cloud.points(), {.budget = budget, .sample = n});
+
+  EXPECT_EQ(drawn.points, PickGreedily(cloud.points(), {.budget = budget}).points);
+}
+
+// Squares of what is near vanish in float32, of what is far are infinite: nothing else is.
+TEST(FacilityLocationTest, DistancesOfAllSizesArePickedBy) {
+  const std::vector<float> values = {0, 1e-30f, 1e-12f, 1, 2, 3e38f, -3e38f};
+
+  for (const std::size_t sample : {0, 7}) {
+    const Picked picked =
+        PickGreedily({.values = values, .width = 1}, {.budget = 3, .sample = sample});
+
+    // The first five are one to whoever looks from as far.
+    EXPECT_THAT(picked.points, ElementsAre(0, 5, 6));
+    EXPECT_THAT(picked.weights, ElementsAre(5, 1, 1));
+    for (const double gain : picked.gains) EXPECT_TRUE(std::isfinite(gain));
   }
-
-  const Picked picked = PickGreedily({.values = values, .width = 1}, {.budget = 3});
-
-  EXPECT_THAT(picked.points, ElementsAre(1, 0, 2));
-  EXPECT_EQ(picked.error, 0);
 }
 
 TEST(FacilityLocationTest, WhoIsToldToEndPicksNothing) {
@@ -266,24 +328,6 @@ TEST(FacilityLocationTest, OfPointsThatAreAllAlikeAnyArePicked) {
   EXPECT_EQ(pick(1).error, 0);
   EXPECT_EQ(pick(1).points, pick(1).points);
   EXPECT_NE(pick(1).points, pick(2).points);
-}
-
-TEST(FacilityLocationTest, RowsThatAreNotKeptArePickedFromAlike) {
-  Rng rng(7);
-  std::vector<float> values;
-  for (std::size_t i = 0; i < kCachedPoints + 5; ++i)
-    values.push_back(static_cast<float>(rng.Uniform()));
-  const Points many{.values = values, .width = 1};
-  const Points few{.values = std::span<const float>(values).first(kCachedPoints), .width = 1};
-
-  const Picked of_many = PickGreedily(many, {.budget = 3});
-  const Picked of_few = PickGreedily(few, {.budget = 3});
-
-  // Five more of 4096 uniform ones move no quantile far.
-  for (std::size_t k = 0; k < 3; ++k) {
-    EXPECT_NEAR(values[of_many.points[k]], values[of_few.points[k]], 0.01);
-  }
-  EXPECT_NEAR(of_many.error / static_cast<double>(many.size()), 0.083, 0.03);
 }
 
 }  // namespace
