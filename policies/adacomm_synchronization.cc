@@ -87,9 +87,9 @@ AdacommSynchronization::AdacommSynchronization(const SynchronizationOptions& opt
 std::string AdacommSynchronization::Start(Plan& first, const Observations& seen) {
   seconds_seen_ = seen.seconds();
   members_changed_ = true;
-  if (first.batch_sizes.size() == 1) {
+  if (seen.alone()) {
     Synchronize(first, Synchronization::kEveryStep, 1);
-    return "every_step: one member has nobody to exchange with";
+    return "every_step: " + std::string(seen.WhyAlone());
   }
   if (search_ && !search_->done()) period_ = search_->period();
   SetPeriod(first, period_);
@@ -109,7 +109,7 @@ void AdacommSynchronization::Resume(const Plan& in_force) {
 
 std::optional<Proposal> AdacommSynchronization::Decide(const Situation& situation) {
   const Observations& seen = situation.seen;
-  if (seen.members() == 1 || seen.rounds().empty() || !seen.SpeedsKnown()) return std::nullopt;
+  if (seen.alone() || seen.rounds().empty() || !seen.SpeedsKnown()) return std::nullopt;
   // Before the search, which may last while the loss falls.
   if (!loss_initial_) loss_initial_ = seen.RecentLoss();
   if (!rule_ && search_ && !search_->done()) return Search(situation);

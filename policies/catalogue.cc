@@ -45,12 +45,12 @@ constexpr Exclusion kForWholeState = {
         "each member steps by itself, for which it needs all of the optimizer's state; take "
         "every_step, or shard: none"};
 
-// Of members that make one replica together, and so one step.
+// Of members that go on by themselves: those of one replica make one step together.
 constexpr Exclusion kForWholeModel = {
     .trait = Trait::kInParts,
     .reason =
         "a replica's devices pass over their samples together, and no device could go on by "
-        "itself; take every_step, or mesh: none"};
+        "itself; take every_step, periodic, post_local or adacomm, or mesh: none"};
 
 // Of what goes by whole vectors, of which a member has a part.
 constexpr Exclusion kForWholeGradients = {
@@ -196,7 +196,7 @@ std::vector<Policy> AllSynchronizations() {
                                                        job.synchronization.period);
        },
        .traits = {Trait::kIdleTransfer, Trait::kLocalSteps},
-       .excludes = {kForWholeState, kForWholeModel}},
+       .excludes = {kForWholeState}},
       {.name = "post_local",
        .sentence =
            "gradients are combined in every step until the schedule has halved the learning "
@@ -205,7 +205,7 @@ std::vector<Policy> AllSynchronizations() {
          return std::make_unique<PostLocalSynchronization>(job.synchronization);
        },
        .traits = {Trait::kIdleTransfer, Trait::kLocalSteps},
-       .excludes = {kForWholeState, kForWholeModel}},
+       .excludes = {kForWholeState}},
       {.name = "adacomm",
        .sentence = "what changed is combined every so many steps, fewer as the loss falls",
        .make = [](const Options& job) -> Made {
@@ -216,8 +216,7 @@ std::vector<Policy> AllSynchronizations() {
                      .reason =
                          "the rule for the period is derived for sgd; take periodic, or optimizer "
                          "sgd"},
-                    kForWholeState,
-                    kForWholeModel}},
+                    kForWholeState}},
       {.name = "delayed",
        .sentence = "gradients travel while the next round computes, and are applied one round late",
        .make = [](const Options& job) -> Made {

@@ -16,10 +16,10 @@ std::string FixedBatch::Start(Plan& first, const Observations& seen) {
 
 std::optional<Proposal> FixedBatch::Decide(const Situation&) { return std::nullopt; }
 
-std::string FixedSynchronization::Start(Plan& first, const Observations&) {
-  if (first.batch_sizes.size() == 1) {
+std::string FixedSynchronization::Start(Plan& first, const Observations& seen) {
+  if (seen.alone()) {
     Synchronize(first, Synchronization::kEveryStep, 1);
-    return "every_step: one member has nobody to exchange with";
+    return "every_step: " + std::string(seen.WhyAlone());
   }
   Synchronize(first, synchronization_, period_);
   return ValueOf(first, Axis::kSynchronization) + ": as the job asks";
@@ -63,7 +63,7 @@ std::string FixedEncoding::Start(Plan& first, const Observations& seen) {
 // A clause; empty: the encoding is right.
 std::string FixedEncoding::WhyDense(const Observations& seen) const {
   if (encoding_ == Encoding::kDense) return {};
-  if (seen.members() == 1) return "one member has nobody to exchange with";
+  if (seen.alone()) return std::string(seen.WhyAlone());
   const std::string name(NameOf(encoding_));
   const StartingGroup& group = seen.group();
   if (!group.Knows(encoding_)) return "not all workers know " + name + ", which is newer than one";

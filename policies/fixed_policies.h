@@ -23,7 +23,7 @@ class FixedBatch final : public AxisPolicy {
 };
 
 // every_step, periodic with its period, or delayed with at most so many steps a round. A group of
-// one member runs every step: it has nobody to exchange with. A period that the batch sizes do not
+// one replica runs every step: it has nobody to exchange with. A period that the batch sizes do not
 // allow (kRoundSamplesMax) is shortened.
 class FixedSynchronization final : public AxisPolicy {
  public:

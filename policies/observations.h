@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "base/fields.h"
@@ -81,8 +82,9 @@ class Observations {
   static constexpr double kSecondsEnough = 1;
   static constexpr int kOrthogonalityRounds = 20;
 
-  // loss_floor: F_inf, that the loss never falls below.
-  explicit Observations(double loss_floor = 0) : loss_floor_(loss_floor) {}
+  // loss_floor: F_inf, that the loss never falls below. replica_members: BatchOptions'.
+  explicit Observations(double loss_floor = 0, std::uint32_t replica_members = 1)
+      : loss_floor_(loss_floor), replica_members_(replica_members) {}
 
   // A (new) group. Speeds and transfer are forgotten; the training time, the losses and the noise
   // scale are kept.
@@ -105,6 +107,12 @@ class Observations {
   bool Lasts(double seconds) const { return !seconds_left_ || *seconds_left_ >= seconds; }
 
   std::uint32_t members() const { return static_cast<std::uint32_t>(estimators_.size()); }
+  // There is one replica: nothing is combined. And a clause that says so.
+  bool alone() const { return members() == replica_members_; }
+  std::string_view WhyAlone() const {
+    return members() == 1 ? "one member has nobody to exchange with"
+                          : "one replica has nobody to exchange with";
+  }
   // Of the whole rounds, oldest first, at most kRoundsKept; of former groups too.
   const std::deque<WholeRound>& rounds() const { return rounds_; }
   // The sum of the whole rounds' seconds.
@@ -223,6 +231,7 @@ class Observations {
   double ComputeSecondsBefore(const Report& report) const;
 
   const double loss_floor_;
+  const std::uint32_t replica_members_;
   StartingGroup group_{};
   std::vector<SpeedEstimator> estimators_;  // one a rank
   std::vector<double> speeds_now_;          // what they say after the last whole round

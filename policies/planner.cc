@@ -113,7 +113,7 @@ Revision Merged(Revision first, Revision then) {
 Planner::Planner(const PlannerOptions& options)
     : options_(options),
       replicas_(options.batch.replica_members),
-      seen_(options.synchronization.loss_floor),
+      seen_(options.synchronization.loss_floor, options.batch.replica_members),
       gains_(options.base_batch) {
   for (const Axis axis : kAxes) {
     const Policy* const policy = FindPolicy(axis, PolicyOf(options_, axis));
@@ -187,8 +187,8 @@ std::optional<Revision> Planner::Revise(const Plan& in_force, Axis axis, Proposa
 }
 
 Plan Planner::FirstPlan(const StartingGroup& group, bool keep, PerAxis<std::string>* reasons) {
-  // One member has nobody to exchange with, whatever is frozen.
-  const bool may_keep = keep && group.before && group.members > 1;
+  // One replica has nobody to exchange with, whatever is frozen.
+  const bool may_keep = keep && group.before && !seen_.alone();
   Plan plan;
   for (const Axis axis : kAxesFollowed) {
     (*reasons)[axis] = policies_[axis]->Start(plan, seen_);
@@ -201,7 +201,7 @@ Plan Planner::FirstPlan(const StartingGroup& group, bool keep, PerAxis<std::stri
 // What a policy finds for a group is mostly found anew for the next one; but what it found so far
 // is the better guess to begin with than its first one. Sizes are shared out anew where some join.
 // Each takes it up as the plan of another coordinator: what was on trial is over, with what it
-// found. One member runs what one member can, which is no guess for more.
+// found. One replica runs what one can, which is no guess for more.
 void Planner::GoOn(const Plan& before, Plan& plan, PerAxis<std::string>& reasons) {
   Plan kept = before;
   kept.version = before.version + 1;
@@ -211,9 +211,9 @@ void Planner::GoOn(const Plan& before, Plan& plan, PerAxis<std::string>& reasons
     kept.circle = plan.circle;
   }
   const bool grows = kept.batch_sizes.size() < plan.batch_sizes.size();
-  if (grows && kept.batch_sizes.size() < 2) return;
+  if (grows && kept.batch_sizes.size() <= options_.batch.replica_members) return;
   if (grows) kept.batch_sizes = SizesOfMore(plan.batch_sizes, before.batch_sizes);
-  if (seen_.members() < 2 || !Obstacle(kept).empty()) return;
+  if (seen_.alone() || !Obstacle(kept).empty()) return;
   for (const Axis axis : kAxes) {
     if (ValueOf(kept, axis) == ValueOf(plan, axis)) continue;
     policies_[axis]->Resume(kept);

@@ -7,9 +7,9 @@
 namespace tactus::policies {
 
 std::string PostLocalSynchronization::Start(Plan& first, const Observations& seen) {
-  if (seen.members() == 1) {
+  if (seen.alone()) {
     Synchronize(first, Synchronization::kEveryStep, 1);
-    return "every_step: one member has nobody to exchange with";
+    return "every_step: " + std::string(seen.WhyAlone());
   }
   if (!fallen_) {
     Synchronize(first, Synchronization::kEveryStep, 1);
@@ -25,7 +25,7 @@ std::optional<Proposal> PostLocalSynchronization::Decide(const Situation& situat
   fallen_ = fallen_ || (rate_falls_at_ &&
                         seen.rounds().back().progress >= static_cast<double>(*rate_falls_at_));
   // What is promised is a matter of speeds: a new group is asked again when they are known.
-  if (!fallen_ || seen.members() == 1 || !seen.SpeedsKnown()) return std::nullopt;
+  if (!fallen_ || seen.alone() || !seen.SpeedsKnown()) return std::nullopt;
   if (IsPeriodic(situation.in_force)) return std::nullopt;
   return Change(situation);
 }

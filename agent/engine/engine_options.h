@@ -48,6 +48,9 @@ struct EngineOptions {
   std::uint64_t train_samples = 1;  // in an epoch, >= 1: of the subset, where there is one
   SubsetOptions subset{};
   std::uint32_t micro_batch = 64;  // samples in one Batch at most, >= 1
+  // Members that hold one copy of the model together, a part each: neighbours by rank, >= 1. They
+  // share each step of their replica, and make its gradient together.
+  std::uint32_t replica_members = 1;
   OptimizerOptions optimizer{};
   // Where it is on the optimizer is elementwise, and plans are of every step, densely or with an
   // encoding that leaves its momentum alone.

@@ -59,11 +59,12 @@ class GradientRounds : public Synchronizer {
   }
 
   // Their squared norms come over with what is read of the combination, in the same wait.
-  void EndStep(const Round& round, std::uint64_t) override {
-    if (round.first_sum == 0) return;
+  collective::Completion EndStep(const Round& round, std::uint64_t) override {
+    if (round.first_sum == 0) return {};
     member_.device.AddSquaredNorm(group_.vector(), norms2_.span().last(1));
     member_.device.Copy(norms2_.span(), norms2_on_host_.span());
     member_.device.Axpy(1, first_sum_.span(), group_.vector());
+    return {};
   }
 
   void Launch(const Round& round, TellLanes lanes) override {

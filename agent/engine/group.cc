@@ -13,6 +13,7 @@ Group::Group(Member& member, collective::Transport& transport, GroupBuffers buff
       transport_(transport),
       gradients_(buffers.gradients),
       loss_sum_(buffers.loss_sum),
+      whole_norm_(std::move(buffers.whole_norm)),
       replaced_(buffers.bring != nullptr),
       registers_(buffers.registered),
       registered_(buffers.registered),
@@ -23,9 +24,10 @@ Group::Group(Member& member, collective::Transport& transport, GroupBuffers buff
                     .nodes = member.options.nodes,
                     .loss_sum = loss_sum_,
                     .bring = std::move(buffers.bring),
-                    .whole_norm = std::move(buffers.whole_norm)}),
+                    .whole_norm = whole_norm_}),
       plan_(std::move(plan)) {
   TACTUS_CHECK(policies::Fits(plan_, size()));
+  TACTUS_CHECK(size() % member.options.replica_members == 0);
   TACTUS_CHECK(gradients_.size() == member.parameters.size() + LaneCount(size()));
   const bool placed = member.options.nodes.size() == size();
   member.encodings.Meet(placed ? member.options.nodes : std::vector<std::uint32_t>());
@@ -37,6 +39,26 @@ Synchronizer& Group::synchronizer() const {
       synchronizers_, [&](const auto& each) { return each->Runs(round_plan()); });
   TACTUS_CHECK(found != synchronizers_.end());
   return **found;
+}
+
+StepSizes Group::step() const {
+  const std::vector<std::uint32_t>& sizes = round_plan().batch_sizes;
+  const std::size_t first = replica() * member_.options.replica_members;
+  StepSizes step{.micro_batch = member_.options.micro_batch};
+  for (std::size_t i = first; i < first + member_.options.replica_members; ++i) {
+    step.step += sizes[i];
+    if (i < rank()) step.before += sizes[i];
+    if (i > rank()) step.behind += sizes[i];
+  }
+  return step;
+}
+
+std::vector<std::uint64_t> Group::ReplicaSizes(const policies::Plan& plan) const {
+  std::vector<std::uint64_t> sizes(replicas());
+  for (std::size_t i = 0; i < plan.batch_sizes.size(); ++i) {
+    sizes[i / member_.options.replica_members] += plan.batch_sizes[i];
+  }
+  return sizes;
 }
 
 void Group::Resume(ResumedWindow window) {
@@ -82,12 +104,9 @@ void Group::RegisterGradients() {
 }
 
 void Group::SetShares() {
-  std::vector<std::uint64_t> shares;
-  shares.reserve(plan_.batch_sizes.size());
-  for (const std::uint32_t size : plan_.batch_sizes) {
-    shares.push_back(std::uint64_t{size} * plan_.period);
-  }
-  member_.ledger.SetShares(std::move(shares), rank());
+  std::vector<std::uint64_t> shares = ReplicaSizes(plan_);
+  for (std::uint64_t& share : shares) share *= plan_.period;
+  member_.ledger.SetShares(std::move(shares), replica());
   combination_.SetBatchSizes(plan_.batch_sizes);
 }
 
@@ -104,7 +123,7 @@ collective::Completion Group::Average(std::span<float> values) {
   member_.device.Copy(values, vector());
   collective::Completion completion = transport_.StartAllReduceSum(vector())->Wait();
   if (completion.progress == collective::Progress::kDone) {
-    member_.device.Scale(1 / static_cast<float>(size()), vector());
+    member_.device.Scale(1 / static_cast<float>(replicas()), vector());
     member_.device.Copy(vector(), values);
   }
   ClearVector();

@@ -15,6 +15,7 @@
 #include "agent/engine/combine/combination.h"
 #include "agent/engine/member.h"
 #include "agent/engine/open_window.h"
+#include "agent/engine/samples/block_cursor.h"
 #include "agent/engine/shards.h"
 #include "agent/engine/synchronizer.h"
 #include "base/bounded_queue.h"
@@ -43,6 +44,9 @@ class Group {
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(transport_.size()); }
   std::size_t rank() const { return static_cast<std::size_t>(transport_.rank()); }
+  // Copies of the model; that of this member. Samples are given out to these.
+  std::uint32_t replicas() const { return size() / member_.options.replica_members; }
+  std::size_t replica() const { return rank() / member_.options.replica_members; }
   collective::Transport& transport() { return transport_; }
   Combination& combination() { return combination_; }
 
@@ -56,12 +60,17 @@ class Group {
   void ClearVector();
   // And its losses, until its combination takes them over.
   std::span<double> loss_sum() const { return loss_sum_; }
+  // Empty: this member has all of the vector.
+  const WholeNorm& whole_norm() const { return whole_norm_; }
 
   const policies::Plan& plan() const { return plan_; }  // in force
   // Of the round under way, or the next: the same, but for a window that goes on.
   const policies::Plan& round_plan() const { return resumed_ ? resumed_->plan : plan_; }
-  // Of this member's steps in it.
+  // Of this member's steps in it, and of its replica's.
   std::uint64_t batch_size() const { return round_plan().batch_sizes[rank()]; }
+  StepSizes step() const;
+  // Of a plan's steps, by replica. [samples]
+  std::vector<std::uint64_t> ReplicaSizes(const policies::Plan& plan) const;
   // How it is run. Lives as long as this.
   Synchronizer& synchronizer() const;
 
@@ -81,8 +90,8 @@ class Group {
   const std::vector<ShardStretch>& shards() const { return shards_; }
   void SetShards(std::vector<ShardStretch> shards) { shards_ = std::move(shards); }
 
-  // values <- their mean over the members. Waits; returns how it ended. Where it failed they are as
-  // they were: it goes by the vector, as does what follows. Requires: nothing adds up there.
+  // values <- their mean over the replicas. Waits; returns how it ended. Where it failed they are
+  // as they were: it goes by the vector, as does what follows. Requires: nothing adds up there.
   collective::Completion Average(std::span<float> values);
   // The vector <- the root's values, as long; to be cleared when it was read.
   collective::Completion Distribute(std::size_t root, std::span<const float> values);
@@ -98,6 +107,7 @@ class Group {
   collective::Transport& transport_;
   const std::span<float> gradients_;
   const std::span<double> loss_sum_;
+  const WholeNorm whole_norm_;
   const bool replaced_;   // by passes, vector and all: see EngineBuffers
   const bool registers_;  // the gradients, where the plan allows it
   bool registered_;       // they are now

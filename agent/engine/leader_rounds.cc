@@ -89,7 +89,7 @@ class LeaderRounds : public Synchronizer {
 
   // Queued on the device without a wait: the gate decides there whether the step is taken. Each
   // step's loss is looked at by itself.
-  void EndStep(const Round& round, std::uint64_t samples) override {
+  Completion EndStep(const Round& round, std::uint64_t samples) override {
     LocalSteps& steps = member_.local_steps;
     const std::span<float> gradients = group_.vector();
     const std::span<double> loss = group_.loss_sum();
@@ -114,6 +114,7 @@ class LeaderRounds : public Synchronizer {
     }
     group_.ClearVector();
     step_over_ = true;
+    return {};
   }
 
   bool MayEnd(const Round& round) const override {

@@ -64,7 +64,7 @@ class LocalRounds : public Synchronizer {
     // A single step that Adasum combines is no window: it is the optimizer's own step.
     window_ = plan.synchronization == Synchronization::kPeriodic;
     elastic_ = window_ && member_.options.elastic;
-    step_ = StepOf(plan);
+    step_ = StepOf(group_.ReplicaSizes(plan));
     step_over_ = false;
     launched_ = false;
     if (const ResumedWindow* const resumed = group_.resumed()) {
@@ -84,14 +84,15 @@ class LocalRounds : public Synchronizer {
     open_ = true;
   }
 
-  // Queued on the device without a wait: the gate decides there whether the step is taken.
-  void EndStep(const Round& round, std::uint64_t samples) override {
+  // Queued on the device without a wait, but for members that have parts: the gate decides there
+  // whether the step is taken.
+  Completion EndStep(const Round& round, std::uint64_t samples) override {
     step_over_ = true;
     const std::span<float> gradients = group_.vector();
+    Completion normed = TakeStepNorm(gradients);
+    if (normed.progress == Progress::kFailed) return normed;
     LocalSteps& steps = member_.local_steps;
     if (round.steps == 1) member_.device.Copy(group_.loss_sum(), steps.first_loss());
-    member_.device.Clear(step_norm2_.span());
-    member_.device.AddSquaredNorm(gradients, step_norm2_.span());
     const double sum_of = member_.options.mean_gradients ? 1 : static_cast<double>(samples);
     member_.device.Gate({.samples = sum_of, .clip_norm = member_.options.clip_norm.value_or(0)},
                         {.norm2 = step_norm2_.span(), .loss = group_.loss_sum()}, steps.gate());
@@ -100,6 +101,7 @@ class LocalRounds : public Synchronizer {
     group_.ClearVector();
     member_.device.Copy(group_.loss_sum(), steps.loss());
     taken_ = round;
+    return normed;
   }
 
   bool MayEnd(const Round& round) const override {
@@ -122,7 +124,7 @@ class LocalRounds : public Synchronizer {
     launched_ = true;
     LocalSteps& steps = member_.local_steps;
     steps.TakeDelta(member_.parameters, group_.vector());
-    float factor = round.aggregator->FactorOfMean(static_cast<float>(round.samples));
+    float factor = round.aggregator->FactorOfMean(static_cast<float>(round.replica_samples));
     if (elastic_ && round.steps > 0) factor /= static_cast<float>(WeightsOf(round.steps).sum);
     Scale(factor, group_.vector());
     group_.combination().Begin(
@@ -166,9 +168,23 @@ class LocalRounds : public Synchronizer {
   }
 
  private:
+  // step_norm2_ <- the squared norm of all of the replica's gradient. A member's loss that is not
+  // finite shuts its gate, so it has to shut those of the others: their parameters are one model's.
+  Completion TakeStepNorm(std::span<const float> gradients) {
+    member_.device.Clear(step_norm2_.span());
+    if (const WholeNorm& whole_norm = group_.whole_norm()) {
+      const double loss = group_.loss_sum()[0];
+      step_norm2_.span()[0] = loss - loss;  // 0, or not a number
+      return whole_norm(gradients, step_norm2_.span()[0]);
+    }
+    member_.device.AddSquaredNorm(gradients, step_norm2_.span());
+    return {};
+  }
+
   // With what this member had of a window as its group was lost: up to the end of its last step.
   void GoOn(Round& round, const OpenWindow& window) {
     round.samples = window.taken.samples;
+    round.replica_samples = window.taken.replica_samples;
     round.first_samples = window.taken.first_samples;
     round.steps = window.taken.steps;
     round.compute = window.taken.compute;
@@ -179,8 +195,10 @@ class LocalRounds : public Synchronizer {
     member_.device.Copy(member_.local_steps.loss(), group_.loss_sum());
   }
 
-  // Who has no samples in it has nothing to keep.
+  // Who has no samples in it has nothing to keep. Nor has one of several members of a replica
+  // before the first step: the others may not have begun the window.
   void Keep() {
+    if (member_.options.replica_members > 1 && taken_.steps == 0) return;
     const std::optional<OpenWindow> former = std::exchange(member_.window, {});
     const policies::Plan& plan = group_.round_plan();
     Block block = member_.ledger.OwnBlock();
@@ -280,12 +298,13 @@ class LocalRounds : public Synchronizer {
     return std::holds_alternative<SgdOptions>(member_.options.optimizer) ? round.rate.rate : 1;
   }
 
-  // Of the plan's samples.
-  static policies::LearningRate::LocalStep StepOf(const policies::Plan& plan) {
+  // sizes: samples of it by the plan, of each replica.
+  static policies::LearningRate::LocalStep StepOf(const std::vector<std::uint64_t>& sizes) {
     double samples = 0;
     double squares = 0;
     std::uint32_t contributors = 0;
-    for (const double size : plan.batch_sizes) {
+    for (const std::uint64_t each : sizes) {
+      const auto size = static_cast<double>(each);
       samples += size;
       squares += size * size;
       if (size > 0) ++contributors;
@@ -294,11 +313,13 @@ class LocalRounds : public Synchronizer {
   }
 
   // What the window's delta tells of its gradients, or of what an adaptive optimizer divided by
-  // their root mean square: where momentum weighs them unequally, as fewer would.
+  // their root mean square: where momentum weighs them unequally, as fewer would. How far replicas
+  // differ no member knows that has a part of each.
   void SetGradient(Round& round) const {
     const policies::DeltaWeights weights = WeightsOf(round.updates);
     round.gradient_length = round.rate.rate * (elastic_ ? 1 : weights.sum);
     const bool told =
+        member_.options.replica_members == 1 &&
         WindowMomentumOf(member_.options.optimizer, member_.options.keep_local_momentum)
             .has_value();
     round.gradient_share = told ? weights.sum * weights.sum / (weights.squares * round.updates) : 0;

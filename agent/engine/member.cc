@@ -147,6 +147,13 @@ void Member::LetGoOfWindow() {
   optimizers_differ = true;
 }
 
+void Member::LetGoOfSteps() {
+  window.reset();
+  optimizer.BeginAnew(0);
+  steps = 0;
+  optimizers_differ = false;
+}
+
 void Member::KeepOwn() {
   if (own_.size() == 0) own_ = device.Allocate(parameters.size());
   device.Copy(parameters, own_.span());

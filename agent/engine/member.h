@@ -70,6 +70,9 @@ struct Member {
   // The window that was under way as a group was lost is undone: parameters are those of its start
   // already; momentum begins at zero, as after any other that is undone.
   void LetGoOfWindow();
+  // The same of members of one replica that have not taken as many steps of it: the state of their
+  // optimizers is of no step, and begins anew on all members of all replicas, as does its count.
+  void LetGoOfSteps();
 
   // Where members' parameters differ: the mean of all takes this member's place, which it gives
   // back with TakeOwn. In between at_mean is true.

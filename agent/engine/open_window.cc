@@ -25,7 +25,7 @@ constexpr std::uint64_t kStretchesMax = std::uint64_t{1} << 16;
 struct Told {
   std::uint64_t stretches = 0;  // of its block
   std::uint64_t id = 0;
-  std::uint64_t samples = 0;  // that its steps have used
+  std::uint64_t samples = 0;  // that its replica's steps have used
   std::uint64_t batch_size = 0;
   // Equal where the id is, for those who have no window:
   std::uint64_t period = 0;
@@ -43,7 +43,7 @@ constexpr std::array kWordsOfTold = {&Told::stretches,  &Told::id,     &Told::sa
 Told ToldOf(const OpenWindow& window) {
   return {.stretches = window.block.size(),
           .id = window.id,
-          .samples = window.taken.samples,
+          .samples = window.taken.replica_samples,
           .batch_size = window.batch_size,
           .period = window.period,
           .aggregation = static_cast<std::uint64_t>(window.taken.aggregation),
@@ -101,6 +101,14 @@ std::optional<Told> CommonTo(const std::vector<Told>& told) {
   return sane ? common : std::nullopt;
 }
 
+// Whether members of one replica, which are so many each, have taken unequal steps.
+bool IsTorn(const std::vector<Told>& told, std::size_t members) {
+  for (std::size_t rank = 0; rank < told.size(); ++rank) {
+    if (told[rank].samples != told[rank - rank % members].samples) return true;
+  }
+  return false;
+}
+
 // Under what the group would go on with it; nothing: its own plan is of another kind. A group of
 // one combines with nobody, so any plan does.
 std::optional<policies::Plan> PlanOf(const std::vector<Told>& told, const Told& common,
@@ -127,7 +135,8 @@ std::optional<policies::Plan> PlanOf(const std::vector<Told>& told, const Told& 
   return fits ? std::optional(std::move(plan)) : std::nullopt;
 }
 
-Completion ShareBlocks(collective::Transport& transport, const Block& own,
+// members: that have a block together.
+Completion ShareBlocks(collective::Transport& transport, const Block& own, std::size_t members,
                        const std::vector<Told>& told, std::vector<Block>& blocks) {
   const std::size_t words = 2 * MostStretches(told);
   std::vector<std::uint64_t> edges;
@@ -139,7 +148,7 @@ Completion ShareBlocks(collective::Transport& transport, const Block& own,
   std::vector<std::uint64_t> all;
   Completion completion = Share(transport, edges, all);
   if (completion.progress == Progress::kFailed) return completion;
-  for (std::size_t rank = 0; rank < told.size(); ++rank) {
+  for (std::size_t rank = 0; rank < told.size(); rank += members) {
     Block& block = blocks.emplace_back();
     for (std::size_t i = 0; i < told[rank].stretches; ++i) {
       const std::size_t at = words * rank + 2 * i;
@@ -172,6 +181,11 @@ Completion AgreeOnWindow(Member& member, Group& group, bool behind,
   Completion completion =
       ShareTold(group.transport(), own != nullptr ? ToldOf(*own) : Told{}, told);
   if (completion.progress == Progress::kFailed) return completion;
+  const std::size_t members = member.options.replica_members;
+  if (IsTorn(told, members)) {
+    member.LetGoOfSteps();
+    return completion;
+  }
   const std::optional<Told> common = CommonTo(told);
   std::optional<policies::Plan> plan;
   if (common) plan = PlanOf(told, *common, group.plan());
@@ -182,8 +196,8 @@ Completion AgreeOnWindow(Member& member, Group& group, bool behind,
   ResumedWindow window{.plan = *std::move(plan),
                        .rate = {.rate = std::bit_cast<double>(common->rate),
                                 .gain = std::bit_cast<double>(common->gain)}};
-  completion =
-      ShareBlocks(group.transport(), own != nullptr ? own->block : Block(), told, window.blocks);
+  completion = ShareBlocks(group.transport(), own != nullptr ? own->block : Block(), members, told,
+                           window.blocks);
   if (completion.progress != Progress::kFailed) resumed = std::move(window);
   return completion;
 }

@@ -5,6 +5,11 @@
 // the rest, and those who live combine. What is lost is the share of who is gone; those samples are
 // free again.
 //
+// Members that hold one copy of the model together go on together: with one block, if they all have
+// a window, in which they have taken as many steps. Who had given up a step that others took leaves
+// parts that are of no step: parameters are those of the window's start again, and what optimizers
+// have averaged is let go of, by all.
+//
 // It goes on where all who have a window have the same: begun by one group, after as many rounds as
 // the most advanced have, under a plan whose kind the group's own plan has. Else all let go of it.
 // Who has none (joiners, who is behind, who was between two rounds) takes no step of it.
@@ -33,7 +38,7 @@ struct OpenWindow {
   std::uint64_t id = 0;  // of IdOf
   std::uint32_t period = 1;
   std::uint32_t batch_size = 0;  // of this member's steps
-  Block block{};                 // this member's: at least one sample
+  Block block{};                 // its replica's: at least one sample
   Round taken{};                 // as its last step left it
   Duration length{};             // of the window so far
   Duration uncounted{};          // of that, what is no part of the training time yet
@@ -43,7 +48,7 @@ struct OpenWindow {
 struct ResumedWindow {
   policies::Plan plan{};  // that it runs under: sizes are of those who have it, by rank, or 0
   policies::LearningRate::Rate rate{};
-  std::vector<Block> blocks{};  // by rank; empty: has no part in it
+  std::vector<Block> blocks{};  // by replica; empty: has no part in it
 };
 
 // Of the window that is under way, as no other has it: begun after as many rounds, for the same

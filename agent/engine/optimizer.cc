@@ -101,9 +101,12 @@ void Optimizer::ResetMomentum() {
   const bool counts =
       std::visit([](const auto& options) { return options.counts_steps(); }, options_);
   // A first moment at zero would be corrected as one of many steps.
-  if (counts) return;
+  if (!counts) BeginAnew(steps_);
+}
+
+void Optimizer::BeginAnew(std::uint64_t steps) {
   for (const std::span<float> buffer : State()) device_.Fill(0, buffer);
-  GoOnFrom(steps_);
+  GoOnFrom(steps);
 }
 
 void Optimizer::GoOnFrom(std::uint64_t steps) {

@@ -231,6 +231,8 @@ class Optimizer {
   // keep both moments and the count: the bias correction of a first moment at zero would count from
   // step 1, that of the second from where it is.
   void ResetMomentum();
+  // All of the state at zero, as after so many steps: without a count, any; else 0.
+  void BeginAnew(std::uint64_t steps);
 
   // As the options say it.
   bool linear() const;

@@ -146,7 +146,7 @@ void ReadSubset(auto& archive, SubsetOptions& subset) {
 }
 
 // `archive` reads the whole specification. What is not in one stays as it is: train_samples,
-// validation.samples, bucket_bytes, nodes.
+// validation.samples, bucket_bytes, nodes, replica_members.
 void ReadSpec(auto& archive, EngineOptions& options) {
   archive("seed", options.seed);
   archive.Within("optimizer", [&](auto& optimizer) {

@@ -28,8 +28,9 @@ struct Round {
   // samples as the round is to have of all members. [samples]
   double unit = 1;
 
-  std::uint64_t samples = 0;
-  std::uint64_t first_samples = 0;  // of the first step
+  std::uint64_t samples = 0;          // of this member
+  std::uint64_t replica_samples = 0;  // of all that share its steps
+  std::uint64_t first_samples = 0;    // of this member, in the first step
   std::uint64_t first_sum = 0;  // where its gradients are two sums, of the first; 0: they are one
   std::uint32_t steps = 0;
   bool undone = false;  // it began at parameters that a trial's end has taken back since

@@ -103,11 +103,12 @@ std::optional<Batch> RoundEngine::NextBatch() {
   const Synchronizer::Traits& traits = synchronizer_->traits();
   Batch batch{.round = running_.number, .epoch = cursor_->epoch()};
   const std::uint64_t of_sum =
-      traits.local_updates ? cursor_->of_step() : cursor_->taken() - running_.first_sum;
+      traits.local_updates ? cursor_->of_step() : cursor_->own() - running_.first_sum;
   batch.first_of_sum = of_sum == 0;
   batch.unit = UnitOfBatches();
   batch.indices = cursor_->Take(&batch.weights);
-  running_.samples = cursor_->taken();
+  running_.samples = cursor_->own();
+  running_.replica_samples = cursor_->taken();
   batch.awaited = synchronizer_->MayEnd(running_) || (cursor_->exhausted() && ClockDecides());
   batch.last_of_round = traits.early_segments && running_.aggregator->by_segments() &&
                         cursor_->exhausted() && running_.first_sum == 0;
@@ -117,10 +118,9 @@ std::optional<Batch> RoundEngine::NextBatch() {
 std::vector<Batch> RoundEngine::UsedBefore() const {
   std::vector<Batch> batches;
   if (group_.resumed() == nullptr || !member_.window) return batches;
-  const std::uint64_t samples = member_.window->taken.samples;
-  BlockCursor cursor(member_.ledger, member_.window->block,
-                     {.step = samples, .micro_batch = samples});
-  while (!cursor.step_full()) {
+  BlockCursor cursor = CursorOf(member_.window->block);
+  while (cursor.taken() < member_.window->taken.replica_samples) {
+    if (cursor.step_full()) cursor.EndStep();
     batches.push_back({.round = member_.rounds, .epoch = cursor.epoch()});
     batches.back().indices = cursor.Take(&batches.back().weights);
   }
@@ -165,8 +165,9 @@ void RoundEngine::Step(const StepResult& result) {
   if (exhausted || synchronizer_->MayEnd(running_)) computed_->Record();
   if (!exhausted && synchronizer_->EndSum(running_)) running_.first_sum = running_.samples;
   if (cursor_->of_step() > 0 && (exhausted || cursor_->step_full())) {
-    if (++running_.steps == 1) running_.first_samples = cursor_->of_step();
-    synchronizer_->EndStep(running_, cursor_->of_step());
+    if (++running_.steps == 1) running_.first_samples = running_.samples;
+    const Completion ended = synchronizer_->EndStep(running_, cursor_->of_step());
+    if (ended.progress == Progress::kFailed) return LoseGroup(ended.reason);
     cursor_->EndStep();
   }
   if (const auto end = synchronizer_->End(running_, exhausted)) CloseRound(*end);
@@ -249,9 +250,7 @@ Edges RoundEngine::EdgesOf(const Synchronizer& synchronizer) {
 }
 
 BlockCursor RoundEngine::CursorOf(Block block) const {
-  return {member_.ledger,
-          std::move(block),
-          {.step = group_.batch_size(), .micro_batch = member_.options.micro_batch}};
+  return {member_.ledger, std::move(block), group_.step()};
 }
 
 void RoundEngine::OpenRound() {
@@ -274,7 +273,7 @@ void RoundEngine::OpenRound() {
   SharedMomentum momentum = FollowOneBit(member_, plan);
   synchronizer_->Open(running_);
   cursor_.emplace(CursorOf(ReserveBlock()));
-  cursor_->Skip(running_.samples);
+  cursor_->Skip(running_.replica_samples);
   if (member_.options.mean_gradients && !synchronizer_->traits().local_updates) {
     running_.unit = RoundUnit();
   }
@@ -289,7 +288,7 @@ void RoundEngine::OpenRound() {
 
 Block RoundEngine::ReserveBlock() {
   if (const ResumedWindow* const resumed = group_.resumed()) {
-    return member_.ledger.Resume(resumed->blocks, group_.rank());
+    return member_.ledger.Resume(resumed->blocks, group_.replica());
   }
   return member_.ledger.Reserve(EdgesOf(*synchronizer_));
 }

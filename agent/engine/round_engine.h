@@ -130,7 +130,7 @@ class RoundEngine {
   std::optional<Batch> NextBatch();
 
   // Of a group whose first round goes on with a window of the group before, from Begin to the end
-  // of that round: the samples that this member has used of it there, in as many batches as epochs.
+  // of that round: the samples that this member has used of it there, in their order.
   std::vector<Batch> UsedBefore() const;
 
   // The samples that NextBatch will probably return next, so that they can be read ahead: those
@@ -348,7 +348,7 @@ class RoundEngine {
 
   Synchronizer* synchronizer_;         // how the running round is run, or the last; never null
   Round running_;                      // or the last
-  std::optional<BlockCursor> cursor_;  // in this member's samples; nothing: no round is open
+  std::optional<BlockCursor> cursor_;  // in its replica's samples; nothing: no round is open
   std::optional<Round> pending_;       // launched and not applied yet
   bool validation_due_ = false;
   bool comparison_due_ = false;

@@ -72,9 +72,9 @@ class Synchronizer {
   // What the vector holds is taken from there then, to be added at the step's end.
   virtual bool EndSum(const Round&) { return false; }
 
-  // The gradients of a step's samples are in the group's vector.
-  virtual void EndStep([[maybe_unused]] const Round& round,
-                       [[maybe_unused]] std::uint64_t samples) {}
+  // The gradients of a step's samples, those of all members of the replica, are in the group's
+  // vector. Returns how it ended: where members have parts they may have to agree on the step.
+  virtual collective::Completion EndStep(const Round&, std::uint64_t /*samples*/) { return {}; }
 
   // Whether the batch given next may be the last though it does not use up the round's samples: its
   // end is a moment that has to be known.

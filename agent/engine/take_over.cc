@@ -243,7 +243,10 @@ class Handover {
     member_.parameters_differ = keeps_own_;
     member_.optimizers_differ = optimizers_differ_;
     ValidationState validation = gives_ ? member_.validations.state() : state_.validation;
-    if (!gives_ && !behind_) TakeSubset();
+    if (!gives_ && !behind_) {
+      TakeSubset();
+      member_.steps = state_.steps;
+    }
     if (forgets_best_ && validation.best_samples > 0) ForgetBest(validation);
     member_.validations.Restore(validation);
     if (resumed_) Resume();

@@ -50,7 +50,8 @@ bool AreLevel(const std::vector<std::uint64_t>& rounds);
 //   parameters      where rounds look ahead, going there and back leaves other last bits; see `own`
 //   validations     one may have been over on some members only
 //   the subset      likewise, its choice
-//   the optimizer   its states may have been averaged on some members only: see optimizers_differ
+//   the optimizer   its states may have been averaged, or let go of with the count of its steps, on
+//                   some members only: see optimizers_differ
 //
 // An optimizer's state that is cut up stays with who holds it, and is of the donor's round
 // afterwards, or is held no more: to be shared out anew (shard_talks.h).

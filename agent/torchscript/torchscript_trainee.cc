@@ -110,8 +110,12 @@ std::uint64_t TorchscriptTrainee::validation_samples() const {
 
 void TorchscriptTrainee::Complete(engine::EngineOptions& options) {
   options.train_samples = train_samples();
-  // What a pass may have is for all members of a mesh to keep together: SplitModel::Run.
-  if (split_) options.micro_batch = std::numeric_limits<std::uint32_t>::max();
+  if (split_) {
+    // What a pass may have is for all members of a mesh to keep together: SplitModel::Run.
+    options.micro_batch = std::numeric_limits<std::uint32_t>::max();
+    options.elastic = false;  // auto's; its devices take as many steps each
+    options.replica_members = static_cast<std::uint32_t>(split_->shape().devices());
+  }
   options.subset.samples = data_samples();
   options.validation.samples =
       std::min(validation_samples(), start_->job.data.validation_samples_max);

@@ -63,7 +63,7 @@ engine::HashedParameters MeshMember::HashOfReplica(const engine::HashedParameter
 // travels in float32 would round by where the mesh is cut, and overflow where the norm does not.
 collective::Completion MeshMember::NormOfReplica(const cuda::SegmentTable& segments,
                                                  std::span<const float> vector, double& norm2) {
-  double own = 0;
+  double own = norm2;
   for (std::size_t i = 0; i < segments.size(); ++i) {
     if (!parts_.counts()[i]) continue;
     own += cuda::host::SquaredNorm(vector.subspan(segments[i].offset, segments[i].length));
@@ -75,19 +75,23 @@ collective::Completion MeshMember::NormOfReplica(const cuda::SegmentTable& segme
 
 // A barrier behind it: no other replica goes on before the first one's members have succeeded, so
 // that all find alike whether there is a copy.
-collective::Completion MeshMember::Gather(std::span<const float> parameters,
-                                          const std::vector<std::span<float>>& optimizer) {
+collective::Completion MeshMember::Gather(const PartsToGather& own) {
   TACTUS_CHECK(!mesh_.world.empty());
   collective::Transport& world = *mesh_.world.front();
   if (PlaceOf(world).replica == 0) {
     DenseCopy copy;
-    absl::StatusOr<std::vector<float>> whole = parts_.Gather(parameters);
+    absl::StatusOr<std::vector<float>> whole = parts_.Gather(own.parameters);
     if (!whole.ok()) return Lost(whole.status());
     copy.parameters = *std::move(whole);
-    for (const std::span<const float> buffer : optimizer) {
+    for (const std::span<const float> buffer : own.optimizer) {
       whole = parts_.Gather(buffer);
       if (!whole.ok()) return Lost(whole.status());
       copy.optimizer.push_back(*std::move(whole));
+    }
+    if (!own.block_momentum.empty()) {
+      whole = parts_.Gather(own.block_momentum);
+      if (!whole.ok()) return Lost(whole.status());
+      copy.block_momentum = *std::move(whole);
     }
     if (world.rank() == 0) dense_ = std::move(copy);
   }
@@ -97,13 +101,15 @@ collective::Completion MeshMember::Gather(std::span<const float> parameters,
 void MeshMember::MakeWhole(Checkpoint& checkpoint) const {
   checkpoint.parameters = dense_.parameters;
   checkpoint.state.optimizer = dense_.optimizer;
+  checkpoint.state.block_momentum = dense_.block_momentum;
 }
 
 void MeshMember::Cut(Checkpoint& checkpoint) const {
   checkpoint.parameters = parts_.Cut(checkpoint.parameters);
   for (std::vector<float>& buffer : checkpoint.state.optimizer) buffer = parts_.Cut(buffer);
-  // Of jobs that were none of a mesh: local steps and 1-bit messages, which no mesh has.
-  checkpoint.state.block_momentum.clear();
+  std::vector<float>& block_momentum = checkpoint.state.block_momentum;
+  if (!block_momentum.empty()) block_momentum = parts_.Cut(block_momentum);
+  // Of jobs that were none of a mesh: 1-bit messages, which no mesh has.
   checkpoint.state.fresh_moment.clear();
   checkpoint.best.reset();
 }

@@ -22,6 +22,14 @@ namespace tactus::worker {
 struct DenseCopy {
   std::vector<float> parameters{};
   std::vector<std::vector<float>> optimizer{};  // buffers as Optimizer::State has them
+  std::vector<float> block_momentum{};          // as LocalSteps::Momentum
+};
+
+// One member's part of it, on the host.
+struct PartsToGather {
+  std::span<const float> parameters{};
+  std::vector<std::span<float>> optimizer{};
+  std::span<const float> block_momentum{};  // empty: on all members
 };
 
 // Of one group after another, in which the worker keeps its place. One thread.
@@ -48,15 +56,13 @@ class MeshMember {
   // Of a group that is lost: this member's.
   engine::HashedParameters HashOfReplica(const engine::HashedParameters& own);
 
-  // The squared norm of all of the replica's parts of a vector, of which this member has one, laid
-  // out by `segments`; by all members of the replica, which get the same bits.
+  // As engine::WholeNorm, of a vector that is laid out by `segments`.
   collective::Completion NormOfReplica(const cuda::SegmentTable& segments,
                                        std::span<const float> vector, double& norm2);
 
-  // Brings what this member has of the first replica's parameters and optimizer to rank 0, by all
-  // members of the group, which have done the same round last. Fails where the group is lost.
-  collective::Completion Gather(std::span<const float> parameters,
-                                const std::vector<std::span<float>>& optimizer);
+  // Brings what this member has of the first replica to rank 0, by all members of the group, which
+  // have done the same round last. Fails where the group is lost.
+  collective::Completion Gather(const PartsToGather& own);
   // Of the last Gather. Requires: rank 0, and there was one.
   const DenseCopy& dense() const { return dense_; }
   // What a checkpoint is of, in the dense layout, in the place of this member's parts.

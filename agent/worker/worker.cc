@@ -332,7 +332,9 @@ void Worker::MakeEngine(const GroupMessage& group, bool registered) {
   // On the host, where meshes are, the optimizer's state is at hand.
   if (mesh_) {
     buffers.gather_parts = [this] {
-      return mesh_->Gather(parameters_.span(), member_->optimizer.State());
+      return mesh_->Gather({.parameters = parameters_.span(),
+                            .optimizer = member_->optimizer.State(),
+                            .block_momentum = member_->local_steps.Momentum()});
     };
     buffers.whole_norm = [this](std::span<const float> vector, double& norm2) {
       return mesh_->NormOfReplica(trainee_.segments(), vector, norm2);

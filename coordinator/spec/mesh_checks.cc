@@ -147,6 +147,14 @@ void CheckOptimizerOf(const v1::JobSpec& spec, FieldChecks& checks) {
   }
 }
 
+// A replica's devices take each step together, so none can go on while it waits.
+void CheckWindows(const v1::JobSpec& spec, FieldChecks& checks) {
+  if (!spec.adapt().synchronization().elastic()) return;
+  checks.Add("adapt.synchronization.elastic",
+             "found true, allowed with model.options.mesh is false: a replica's devices take as "
+             "many steps each");
+}
+
 // Files that are kept while it trains, or of what was once.
 void CheckKept(const v1::JobSpec& spec, FieldChecks& checks) {
   if (spec.has_snapshots()) {
@@ -217,6 +225,7 @@ void CheckMesh(const v1::JobSpec& spec, const ResolvedSpec& resolved, FieldCheck
   if (!spec.model().options().recompute()) CheckWhole(spec, "model.options.mesh", checks);
   CheckWorkersOf(spec, resolved, checks);
   CheckOptimizerOf(spec, checks);
+  CheckWindows(spec, checks);
   CheckKept(spec, checks);
 }
 

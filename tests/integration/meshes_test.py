@@ -18,6 +18,11 @@ ROUNDS = 20
 BOUND = 2 * 10 * ROUNDS * 100 * 2.0**-24
 
 
+# Of local steps: 20 rounds of 4 steps, of which block momentum repeats what they did twice.
+PERIODIC = {"policy": "periodic", "period": 4, "block_momentum": 0.5}
+WINDOWS_BOUND = 2 * 4 * BOUND
+
+
 def tensors(path):
     """name: list of numbers, of a safetensors file of float32."""
     raw = path.read_bytes()
@@ -136,9 +141,12 @@ class MeshesTest(TwoNodes):
         self.assertLess(sent["bfloat16"], 0.6 * sent["dense"])
         self.assertNotEqual(sent["dense"], 0)
 
-    def goes_on_from(self, job, kind, devices, rounds):
+    def goes_on_from(self, job, kind, devices, rounds, replicas=1, synchronization=None):
         path = self.folder.path / f"{kind}{devices}.yaml"
-        path.write_text(json.dumps(self.spec(kind, devices, stop={"rounds": rounds})))
+        spec = self.spec(kind, devices, replicas, stop={"rounds": rounds})
+        if synchronization:
+            spec["adapt"]["synchronization"] = synchronization
+        path.write_text(json.dumps(spec))
         name = self.cluster.tactus("submit", path, "--from", job, "-o", "name")[1].strip().rsplit("/", 1)[-1]
         return self.done(name), self.result(name)
 
@@ -189,6 +197,101 @@ class MeshesTest(TwoNodes):
         self.trains_beyond(job, rounds + 20)
         self.end_after(job, self.rounds(job) + 50)
         self.done(job)
+
+    # ---- Local steps: a replica is to others what a worker is that holds the whole model
+
+    def windows(self, kind, devices, replicas=2, encoding="dense", windows=None, **more):
+        spec = self.spec(kind, devices, replicas, **more)
+        spec["adapt"]["synchronization"] = windows or PERIODIC
+        spec["adapt"]["encoding"] = encoding
+        return spec
+
+    def run_windows(self, *words, **more):
+        job = self.cluster.submit(self.windows(*words, **more))
+        return self.done(job), self.result(job), job
+
+    def test_windows_of_meshes_train_as_those_of_workers_that_hold_all(self):
+        dense, expected, _ = self.run_windows("none", 1)
+        _, by_step = self.run_job("none", 1, 2, stop={"rounds": 4 * ROUNDS})
+        with self.assertRaises(AssertionError, msg="windows have an effect"):
+            self.check_equal(by_step, expected, WINDOWS_BOUND)
+
+        for node in ("c", "d"):
+            self.cluster.start_agent(node, WORKERS // 2)
+        for kind, devices in (("2d", 4), ("1d", 2)):
+            with self.subTest(kind=kind):
+                done, found, job = self.run_windows(kind, devices)
+                self.check_equal(found, expected, WINDOWS_BOUND)
+                self.assertEqual(done["result"]["samples"], dense["result"]["samples"])
+                self.assertEqual(int(done["result"]["samples"]), 4 * ROUNDS * BATCH)
+                loss = float(dense["result"]["train_loss"])
+                self.assertAlmostEqual(float(done["result"]["train_loss"]), loss, delta=1e-3)
+        rounds = json.loads(self.cluster.tactus("get", "rounds", job, "-o", "json")[1])["rounds"]
+        sent = int(rounds[-1]["bytes"])
+        _, halved, job = self.run_windows("1d", 2, encoding="bfloat16")
+        self.check_equal(halved, expected, 1e-2)
+        rounds = json.loads(self.cluster.tactus("get", "rounds", job, "-o", "json")[1])["rounds"]
+        self.assertLess(int(rounds[-1]["bytes"]), 0.6 * sent)
+        self.assertNotEqual(sent, 0)
+
+    def test_windows_at_an_epochs_end_have_steps_of_few_samples(self):
+        spec = {"stop": {"epochs": 2}, "validation": {"rounds": 5}, "data": {"text": str(self.folder.corpus(4000))}}
+        dense, expected, _ = self.run_windows("none", 1, **spec)
+
+        done, found, _ = self.run_windows("1d", 2, **spec)
+
+        self.assertEqual(done["result"]["samples"], dense["result"]["samples"])
+        self.assertEqual(done["result"]["rounds"], dense["result"]["rounds"])
+        self.check_equal(found, expected, 1e-3)
+
+    def test_one_mesh_takes_single_steps(self):
+        _, expected = self.run_job()
+        done, found, job = self.run_windows("2d", 4, 1)
+        self.check_equal(found, expected)
+        self.assertEqual(int(done["result"]["samples"]), ROUNDS * BATCH)
+        said = " ".join(self.cluster.tactus("explain", job)[1].split())  # without the breaks of lines
+        self.assertIn("one replica has nobody to exchange with", said)
+
+    def test_a_checkpoint_of_windows_goes_on_in_every_layout_with_its_block_momentum(self):
+        job = self.cluster.submit(self.windows("1d", 2, stop={"rounds": 100000}))
+        self.trains_beyond(job, 20)
+        self.cluster.tactus("pause", job)
+        self.cluster.wait(job, ["PAUSED"], 60)
+        rounds = int(self.cluster.job(job)["checkpoint_rounds"])
+        self.cluster.tactus("resume", job)
+        self.trains_beyond(job, rounds + 20)
+        self.cluster.tactus("pause", job)
+        self.cluster.wait(job, ["PAUSED"], 60)
+        rounds = int(self.cluster.job(job)["checkpoint_rounds"])
+        self.cluster.tactus("cancel", job)
+        self.cluster.wait(job, ["CANCELLED"], 60)
+
+        def goes_on(kind, devices, **windows):
+            return self.goes_on_from(job, kind, devices, rounds + ROUNDS, 2, {**PERIODIC, **windows})
+
+        dense, expected = goes_on("none", 1)
+        with self.assertRaises(AssertionError, msg="block momentum has an effect"):
+            self.check_equal(goes_on("none", 1, block_momentum=0)[1], expected, WINDOWS_BOUND)
+        done, found = goes_on("1d", 2)
+        self.check_equal(found, expected, WINDOWS_BOUND)
+        self.assertEqual(done["result"]["samples"], dense["result"]["samples"])
+
+    def test_a_worker_dies_in_a_window_and_the_other_replica_goes_on(self):
+        wait_until(lambda: len(self.cluster.tactus("get", "nodes", "-o", "name")[1].split()) == 2, 30, "both nodes joined")
+        windows = {"policy": "periodic", "period": 64, "block_momentum": 0.3}
+        job = self.cluster.submit(self.windows("1d", 2, 2, windows=windows, stop={"rounds": 100000},
+                                               optimizer={"adam": {"learning_rate": 0.001}},
+                                               workers={"min": 2, "max": WORKERS}))
+        self.trains_beyond(job, 5)
+
+        os.kill(self.cluster.workers("b")[0], signal.SIGKILL)
+
+        wait_until(lambda: int(self.cluster.job(job).get("regroups", 0)) == 1, 30, "a regroup is on record")
+        self.assertEqual(len(self.cluster.job(job)["attempts"]), 1)
+        self.trains_beyond(job, self.rounds(job) + 20)
+        self.end_after(job, self.rounds(job) + 50)
+        done = self.done(job)
+        self.assertLess(float(done["result"]["train_loss"]), 5.5)
 
     def restart_coordinator(self, meanwhile=lambda: None):
         address = self.cluster.address
@@ -260,8 +363,11 @@ class MeshesTest(TwoNodes):
         refused(lambda spec: spec["adapt"].update(aggregation={"policy": "adasum"}), "adapt.aggregation.policy",
                 "model.options.mesh")
         refused(lambda spec: spec["adapt"].update(encoding={"policy": "float16"}), "adapt.encoding.policy")
-        refused(lambda spec: spec["adapt"].update(synchronization={"policy": "periodic", "period": 4}),
-                "adapt.synchronization.policy")
+        for policy in ("delayed", "lsgd", "decentlam"):
+            refused(lambda spec: spec["adapt"].update(synchronization={"policy": policy}), "adapt.synchronization.policy",
+                    "model.options.mesh", "take every_step, periodic, post_local or adacomm")
+        refused(lambda spec: spec["adapt"].update(synchronization={"policy": "periodic", "period": 4, "elastic": True}),
+                "adapt.synchronization.elastic", "allowed with model.options.mesh is false")
 
 
 class UnequalMeshesTest(OneCoordinator):

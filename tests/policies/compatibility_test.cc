@@ -85,7 +85,10 @@ bool Possible(const Choices& c) {
   const bool exact = c.encoding == "dense" || c.encoding.ends_with("float16");
   const bool unscaled = c.encoding == "dense" || c.encoding == "bfloat16";
   const bool summed_as_is = unscaled && c.aggregation == "average" && !adascale;
-  if (c.mesh != "none" && !(c.synchronization == "every_step" && summed_as_is)) return false;
+  const bool by_step_or_period =
+      c.synchronization == "every_step" || c.synchronization == "periodic" ||
+      c.synchronization == "post_local" || c.synchronization == "adacomm";
+  if (c.mesh != "none" && !(by_step_or_period && summed_as_is)) return false;
   if (adascale && (c.aggregation == "adasum" || c.optimizer != "sgd")) return false;
   if (c.encoding != "dense" && c.aggregation == "adasum") return false;
   if (adascale && !exact) return false;

@@ -56,6 +56,23 @@ TEST(PlannerTest, AMemberAloneRunsEveryStepUnderEveryPolicy) {
   }
 }
 
+// Whose members are several, where it is a mesh.
+TEST(PlannerTest, AReplicaAloneRunsEveryStepUntilAnotherJoinsIt) {
+  for (const char* name : {"periodic", "adacomm"}) {
+    PlannerOptions options = With({.policy = name, .period = 8});
+    options.batch.replica_members = 2;
+    options.mesh = "1d";
+    Planner planner(options);
+
+    const Plan two = planner.Start({.members = 4}).plan;
+    EXPECT_EQ(two.period, 8u) << name;
+    const Plan alone = planner.Start({.members = 2, .before = two, .goes_on = true}).plan;
+    EXPECT_EQ(alone.synchronization, Synchronization::kEveryStep) << name;
+    const Plan again = planner.Start({.members = 4, .before = alone, .goes_on = true}).plan;
+    EXPECT_EQ(again.period, 8u) << name;
+  }
+}
+
 TEST(PlannerTest, UnequalWorkersGetSharesAndThePromiseIsMeasured) {
   VirtualJob job({.workers = {{.speed = 100}, {.speed = 25}}, .transfer_seconds = 0.2});
 

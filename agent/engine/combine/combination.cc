@@ -102,6 +102,7 @@ collective::Progress Combination::Follow(const cuda::RoundGate& gate) {
 // False: the group was lost meanwhile.
 bool Combination::FindWholeNorm() {
   if (!whole_norm_) return true;
+  whole_norm2_ = 0;
   const collective::Completion found = whole_norm_(buffer_.first(length_), whole_norm2_);
   if (found.progress == collective::Progress::kFailed) lost_ = found;
   return !lost_;

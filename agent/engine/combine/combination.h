@@ -28,9 +28,10 @@ namespace tactus::engine {
 // some of it, or all, was there already; the rest is now, and the norm is still to be added.
 using BringStretch = std::function<bool(std::span<float> stretch, std::span<double> norm2)>;
 
-// The squared norm of a combined vector of which this member has a part, in the host's memory:
-// norm2 <- that of all parts, each element counted once. All members call it in the same place of
-// their collectives; it waits, and says how that ended.
+// The squared norm of a vector of which this member has a part, in the host's memory: norm2 <- what
+// the members of its replica brought in it, and that of all parts, each element counted once. They
+// all call it in the same place of their collectives, and get the same bits; it waits, and says how
+// that ended.
 using WholeNorm =
     std::function<collective::Completion(std::span<const float> vector, double& norm2)>;
 

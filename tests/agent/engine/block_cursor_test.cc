@@ -8,6 +8,7 @@
 namespace tactus::engine {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -61,6 +62,62 @@ TEST(BlockCursorTest, AMicroBatchIsOfOneEpoch) {
   EXPECT_EQ(cursor.epoch(), 1u);
   EXPECT_THAT(cursor.Take(), SizeIs(3));
   EXPECT_EQ(cursor.epoch(), ledger.epoch());
+}
+
+// Of steps of 6, three members have 1, 2 and 3; of the rest of 4 what is in proportion.
+TEST(BlockCursorTest, MembersOfAReplicaShareEachStep) {
+  const SampleLedger ledger(100, 1);
+  const Block block = {{.begin = 3, .end = 5}, {.begin = 90, .end = 104}};
+  std::vector<BlockCursor> members = {
+      {ledger, block, {.step = 6, .micro_batch = 8, .before = 0, .behind = 5}},
+      {ledger, block, {.step = 6, .micro_batch = 8, .before = 1, .behind = 3}},
+      {ledger, block, {.step = 6, .micro_batch = 8, .before = 3, .behind = 0}}};
+  BlockCursor whole(ledger, block, {.step = 6, .micro_batch = 8});
+
+  std::vector<std::uint64_t> own(members.size());
+  for (const std::vector<std::size_t>& sizes :
+       std::vector<std::vector<std::size_t>>{{1, 2, 3}, {1, 2, 3}, {0, 2, 2}}) {
+    std::vector<std::uint64_t> together;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const std::vector<std::uint64_t> taken = members[i].Take();
+      EXPECT_THAT(taken, SizeIs(sizes[i]));
+      own[i] += taken.size();
+      EXPECT_EQ(members[i].own(), own[i]);
+      together.insert(together.end(), taken.begin(), taken.end());
+    }
+    EXPECT_EQ(together, whole.Take());
+    for (BlockCursor& member : members) {
+      EXPECT_EQ(member.taken(), whole.taken());
+      EXPECT_EQ(member.of_step(), whole.of_step());
+      EXPECT_THAT(member.Take(), IsEmpty());
+      member.EndStep();
+    }
+    whole.EndStep();
+  }
+  EXPECT_TRUE(members[0].exhausted());
+}
+
+TEST(BlockCursorTest, AMembersShareOfAStepMayTakeSeveralMicroBatches) {
+  const SampleLedger ledger(100, 1);
+  BlockCursor cursor(ledger, {{.begin = 0, .end = 8}},
+                     {.step = 8, .micro_batch = 2, .before = 3, .behind = 2});
+
+  EXPECT_THAT(cursor.Take(), ElementsAre(ledger.SampleAt(3), ledger.SampleAt(4)));
+  EXPECT_FALSE(cursor.exhausted());
+  EXPECT_THAT(cursor.Take(), ElementsAre(ledger.SampleAt(5)));
+  EXPECT_TRUE(cursor.exhausted());
+}
+
+TEST(BlockCursorTest, AMemberGoesOnBehindWhatItsReplicaUsed) {
+  const SampleLedger ledger(100, 1);
+  BlockCursor cursor(ledger, {{.begin = 0, .end = 10}},
+                     {.step = 4, .micro_batch = 8, .before = 3, .behind = 0});
+
+  cursor.Skip(8);
+
+  EXPECT_EQ(cursor.own(), 2u);
+  EXPECT_EQ(cursor.taken(), 8u);
+  EXPECT_THAT(cursor.Take(), ElementsAre(ledger.SampleAt(9)));
 }
 
 TEST(BlockCursorTest, ACopyGoesItsOwnWay) {

@@ -127,7 +127,7 @@ TEST(PartsTest, AGatheringThatFailsIsTheEndOfTheGroup) {
 TEST(PartsTest, ClippingGoesByTheNormOfAllParts) {
   PartRun run{.asks_after = kRounds};
   run.whole_norm = [](std::span<const float> vector, double& norm2) {
-    norm2 = 25 * static_cast<double>(vector[0]) * static_cast<double>(vector[0]);
+    norm2 += 25 * static_cast<double>(vector[0]) * static_cast<double>(vector[0]);
     return Completion();
   };
   run.options.stop.rounds = 1;

@@ -128,14 +128,21 @@ const Rule kPlans[] = {
        s.mutable_adapt()->mutable_encoding()->set_policy(v1::ENCODING_POLICY_DQ);
      },
      "adapt.encoding.policy", "does not go with model.options.mesh 2d"},
-    {"LocalSteps",
+    {"Delayed",
+     [](auto& s) {
+       Split(s, v1::MESH_KIND_2D, 4);
+       s.mutable_adapt()->mutable_synchronization()->set_policy(v1::SYNCHRONIZATION_POLICY_DELAYED);
+     },
+     "adapt.synchronization.policy", "no device could go on by itself"},
+    {"Elastic",
      [](auto& s) {
        Split(s, v1::MESH_KIND_2D, 4);
        s.mutable_adapt()->mutable_synchronization()->set_policy(
            v1::SYNCHRONIZATION_POLICY_PERIODIC);
        s.mutable_adapt()->mutable_synchronization()->set_period(4);
+       s.mutable_adapt()->mutable_synchronization()->set_elastic(true);
      },
-     "adapt.synchronization.policy", "no device could go on by itself"},
+     "adapt.synchronization.elastic", "take as many steps each"},
 };
 
 const auto kNameOf = [](const auto& test) { return test.param.name; };
@@ -167,6 +174,18 @@ TEST(MeshChecksTest, WhatIsLeftToChooseIsWhatDevicesWithPartsCanDo) {
   EXPECT_EQ(settings.adapt.aggregation_policy, "average");
   EXPECT_EQ(settings.adapt.learning_rate_policy, "constant");
   EXPECT_EQ(settings.adapt.encoding_policy, "dense");
+}
+
+TEST(MeshChecksTest, ReplicasMayTakeLocalSteps) {
+  v1::JobSpec spec = SplitSpec(v1::MESH_KIND_1D, 2);
+  v1::SynchronizationAxis& axis = *spec.mutable_adapt()->mutable_synchronization();
+  axis.set_policy(v1::SYNCHRONIZATION_POLICY_PERIODIC);
+  axis.set_period(4);
+  EXPECT_THAT(SpecViolations(spec), IsEmpty());
+
+  axis.set_policy(v1::SYNCHRONIZATION_POLICY_ADACOMM);
+  axis.clear_period();
+  EXPECT_THAT(SpecViolations(spec), IsEmpty());
 }
 
 TEST(MeshChecksTest, AutoTakesWhatMovesLess) {
