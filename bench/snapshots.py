@@ -53,8 +53,15 @@ def loss_on(model, inputs, targets):
         return torch.nn.functional.cross_entropy(logits.flatten(0, -2), targets.flatten()).item()
 
 
+def read_copies(path):
+    """What ddp_peer.py wrote, [(seconds of training, samples, parameters in a row)], and samples/s."""
+    copies = torch.load(path)
+    seconds, samples, _ = copies[-1]
+    return copies, samples / seconds
+
+
 def losses_of_copies(model_path, test, copies):
-    """[(seconds of training, loss)] of what ddp_peer.py wrote. test: inputs, targets."""
+    """[(seconds of training, loss)] of such copies. test: inputs, targets."""
     model = torch.jit.load(str(model_path))
     points = []
     for seconds, _, flat in copies:

@@ -24,9 +24,9 @@ std::vector<unsigned> CpusNear(const std::string& sysfs, const std::string& pci_
 // share that. Empty: it knows better.
 std::vector<unsigned> OwnCore(std::size_t device, std::size_t devices);
 
-// What OpenBLAS calls its fastest kernels of float32 that this host's processor can run, for
-// OPENBLAS_CORETYPE; empty: it is to choose. It knows processors by their model number, and takes
-// kernels of 2004, a quarter as fast, for one that is newer than itself.
+// What OpenBLAS calls the kernels for the widest vectors of this host's processor, of those that
+// each of its releases has, for OPENBLAS_CORETYPE; empty: it is to choose. It knows processors by
+// their model number, and takes kernels of 2004, a quarter as fast, for one that is newer than it.
 std::string OpenBlasKernels();
 
 }  // namespace tactus::agent

@@ -58,8 +58,8 @@ struct EngineOptions {
   policies::LearningRateOptions learning_rate{};
   std::optional<double> clip_norm{};  // > 0: the mean gradient's Euclidean norm is cut to it
   double block_momentum = 0;          // of periodic rounds, [0, 1)
-  // The training's first steps, over which block momentum grows from 0: in proportion to those
-  // before a window. What an adaptive optimizer changes in them points elsewhere soon.
+  // The training's first steps, over which block momentum grows from 0: in proportion to a window's
+  // first one. What an adaptive optimizer changes in them points elsewhere soon.
   std::uint32_t block_momentum_steps = 0;
   bool keep_local_momentum = true;    // of periodic rounds; false: zero after each combination
   bool elastic = false;               // windows of local steps last until all have taken theirs

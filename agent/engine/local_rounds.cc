@@ -285,11 +285,12 @@ class LocalRounds : public Synchronizer {
     return {.learning_rate = MomentumUnit(round), .momentum = window_ ? BlockMomentum() : 0};
   }
 
-  // At the end of a window, whose steps are not counted yet.
+  // Of a window, whose steps are not counted yet, by its first one. Not 0 in the first window: what
+  // that changed is remembered.
   double BlockMomentum() const {
     const double grown = member_.options.block_momentum_steps;
-    const double steps = static_cast<double>(member_.steps);
-    return member_.options.block_momentum * (steps < grown ? steps / grown : 1);
+    const double step = static_cast<double>(member_.steps) + 1;
+    return member_.options.block_momentum * (step < grown ? step / grown : 1);
   }
 
   // What block momentum is a momentum of: sgd's gradients, which a rate that falls makes shorter

@@ -151,7 +151,7 @@ void Member::LetGoOfSteps() {
   window.reset();
   optimizer.BeginAnew(0);
   steps = 0;
-  optimizers_differ = false;
+  optimizers_differ = true;  // a group that is lost meanwhile leaves others with what they had
 }
 
 void Member::KeepOwn() {

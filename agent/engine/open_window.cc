@@ -109,10 +109,10 @@ bool IsTorn(const std::vector<Told>& told, std::size_t members) {
   return false;
 }
 
-// Under what the group would go on with it; nothing: its own plan is of another kind. A group of
-// one combines with nobody, so any plan does.
+// Under what the group would go on with it; nothing: its own plan is of another kind. One replica,
+// of so many members, combines with nobody, so any plan does.
 std::optional<policies::Plan> PlanOf(const std::vector<Told>& told, const Told& common,
-                                     const policies::Plan& of_group) {
+                                     const policies::Plan& of_group, std::size_t members) {
   constexpr auto kAggregationLast = static_cast<std::uint64_t>(policies::Aggregation::kAdasum);
   constexpr auto kRuleLast = static_cast<std::uint64_t>(policies::LearningRateRule::kAdascale);
   if (common.aggregation > kAggregationLast || common.rule > kRuleLast) return std::nullopt;
@@ -129,7 +129,7 @@ std::optional<policies::Plan> PlanOf(const std::vector<Told>& told, const Told& 
     plan.batch_sizes.push_back(static_cast<std::uint32_t>(size));
   }
   const bool alike = policies::IsPeriodic(of_group) && of_group.aggregation == plan.aggregation;
-  if (!alike && told.size() > 1) return std::nullopt;
+  if (!alike && told.size() > members) return std::nullopt;
   if (plan.encoding == policies::Encoding::kOneBit) return std::nullopt;  // not of changes
   const bool fits = policies::Fits(plan, static_cast<std::uint32_t>(told.size()));
   return fits ? std::optional(std::move(plan)) : std::nullopt;
@@ -188,7 +188,7 @@ Completion AgreeOnWindow(Member& member, Group& group, bool behind,
   }
   const std::optional<Told> common = CommonTo(told);
   std::optional<policies::Plan> plan;
-  if (common) plan = PlanOf(told, *common, group.plan());
+  if (common) plan = PlanOf(told, *common, group.plan(), members);
   if (!plan) {
     if (!behind) member.LetGoOfWindow();
     return completion;

@@ -58,7 +58,8 @@ std::uint64_t IdOf(const Member& member, const policies::Plan& plan,
 
 // Finds out together whether a window goes on, and which; nothing: none does, and what this member
 // had is let go of, unless it is behind and so takes over another state. All members call it in the
-// same place of their collectives. Waits; where it fails, nothing has changed.
+// same place of their collectives. Waits; where it fails, nothing has changed but what may
+// have been let go of.
 collective::Completion AgreeOnWindow(Member& member, Group& group, bool behind,
                                      std::optional<ResumedWindow>& resumed);
 

@@ -299,7 +299,7 @@ double RoundEngine::RoundUnit() const {
   return synchronizer_->traits().elastic || reserved == 0 ? SamplesOf(group_.plan()) : reserved;
 }
 
-// Of a local step, which is this member's own, all of its samples.
+// Of a local step, which is its replica's own, all of its samples.
 double RoundEngine::UnitOfBatches() const {
   if (!member_.options.mean_gradients) return 1;
   if (!synchronizer_->traits().local_updates) return running_.unit;

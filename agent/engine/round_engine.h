@@ -71,7 +71,7 @@ struct EngineBuffers {
   // Where members have parts of one model: brings what they have to rank 0, called by all at the
   // same edge, at which state and parameters are whole. Empty: each has all of it.
   std::function<collective::Completion()> gather_parts{};
-  WholeNorm whole_norm{};  // likewise, of what was combined
+  WholeNorm whole_norm{};  // likewise, of what was combined and of each local step's gradient
   // Whether all members have registered the gradients with their transports
   // (collective::RegisterTogether).
   bool registered = false;
@@ -81,8 +81,9 @@ struct EngineBuffers {
 struct Batch {
   std::uint64_t round = 0;
   std::uint64_t epoch = 0;  // of these samples
-  // Samples, at most micro_batch. Empty when the round has none for this member: Step is due all
-  // the same, with no work done and `started` = `finished`.
+  // Samples, at most micro_batch. Empty when the round has none for this member, or the step, where
+  // members share it: Step is due all the same, with no work done and `started` = `finished`. Who
+  // has a part of a model makes the pass with the others.
   std::vector<std::uint64_t> indices{};
   // How much each sample counts in loss and gradient; empty: 1. Their mean over an epoch is 1.
   std::vector<float> weights{};

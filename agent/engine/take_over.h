@@ -61,7 +61,8 @@ bool AreLevel(const std::vector<std::uint64_t>& rounds);
 // round: see open_window.h.
 //
 // It waits. All members call it in the same place of their collectives, before the first round.
-// Where it fails, nothing of this member has changed, but that it may have let go of such a window.
+// Where it fails, nothing of this member has changed, but that it may have let go of such a window,
+// and of what its optimizer has averaged.
 // Requires: no round of the member is open.
 collective::Completion TakeOver(Member& member, Group& group, const Rejoining& rejoining);
 

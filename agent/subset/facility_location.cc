@@ -131,7 +131,6 @@ class Greedy {
         weight_(std::accumulate(weights_.begin(), weights_.end(), 0.0)),
         distances_(points, static_cast<std::uint64_t>(weight_), options.kept_max, work_),
         owner_(points.size()) {
-    TACTUS_CHECK(options.budget >= 1 && options.budget <= points.size());
     nearest_.assign(points.size(), distances_.bound());
   }
 
@@ -282,6 +281,7 @@ class Greedy {
 }  // namespace
 
 Picked PickGreedily(const Points& points, const GreedyOptions& options) {
+  TACTUS_CHECK(options.budget >= 1 && options.budget <= points.size());
   return Greedy(points, options).Run();
 }
 

@@ -504,6 +504,34 @@ TEST_P(LostMeshTest, TheShareOfTheDeadReplicaAloneIsLost) {
   }
 }
 
+// Whom it leaves alone has a plan of single steps next, and goes on with the window all the same.
+TEST_P(LostMeshTest, OneReplicaGoesOnWithItsWindow) {
+  const Way& way = GetParam();
+  const MeshShape shape{2, 2};
+  Replicas meshes(way.options, shape, 2);
+  std::barrier together(4);
+  meshes.Train({.plan = PlanOf(shape, {8, 4}),
+                .before_step = [](int rank, RoundEngine&, std::span<float>) { return rank < 4; },
+                .after_step =
+                    [&](int, RoundEngine&) {
+                      together.arrive_and_wait();
+                      return false;
+                    }});
+  meshes.EndLast();
+  ASSERT_TRUE(meshes[0].member().window.has_value());
+  Plan alone = PlanOf(shape, {8});
+  alone.synchronization = Synchronization::kEveryStep;
+  alone.period = 1;
+
+  meshes.Train({.plan = alone}, true);
+
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    const policies::Report& first = meshes[rank].reports().front();
+    EXPECT_EQ(first.steps, kPeriod) << "rank " << rank;
+    EXPECT_EQ(first.samples_global, 8 * kPeriod) << "rank " << rank;
+  }
+}
+
 // One has not heard what the norm of the second step is, and the others of its replica have taken
 // the step: all is as if the window had not begun, in the moments of optimizers, too.
 TEST_P(LostMeshTest, AReplicaOfUnequalStepsHasTheWindowBegunAnew) {

@@ -74,7 +74,7 @@ TEST(PeriodicTest, BlockMomentumGrowsOverTheFirstSteps) {
   double x = (plain[0] - offset) / slope;
   double change = 0;
   std::vector<double> expected;
-  for (const double momentum : {0.0, 0.15, 0.3}) {  // after 0, 2 and 4 steps
+  for (const double momentum : {0.0, 0.225, 0.3}) {  // of nothing; of step 3 of 4, and of step 5
     change = momentum * change + (slope * x + offset - x);
     x += change;
     expected.push_back(x);
