@@ -93,6 +93,6 @@ def main():
 
 
 if __name__ == "__main__":
-    # As the C++ worker runs it: what TorchScript's optimizer makes of this backward pass takes a third longer.
+    # As the C++ worker runs it: TorchScript's optimizing executor makes these passes longer.
     with torch.jit.optimized_execution(False):
         main()
