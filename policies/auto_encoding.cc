@@ -65,7 +65,7 @@ std::string AutoEncoding::Start(Plan& first, const Observations& seen) {
   in_force_.reset();
   if (seen.members() == 1) {
     first.encoding = Encoding::kDense;
-    return "dense: one member has nobody to exchange with";
+    return "dense: " + std::string(seen.WhyAlone());
   }
   const std::optional<Prior>& prior = seen.group().prior;
   const bool handed_on = seen.rounds().empty() && prior;

@@ -48,7 +48,7 @@ std::string AutoSynchronization::Start(Plan& first, const Observations& seen) {
     Synchronize(first, Synchronization::kPeriodic, period_most_);
     return ValueOf(first, Axis::kSynchronization) + ": as in the group before";
   }
-  if (seen.members() == 1) return "every_step: one member has nobody to exchange with";
+  if (seen.members() == 1) return "every_step: " + std::string(seen.WhyAlone());
   if (any || !BeginsWith(seen.group(), first)) {
     return "every_step until speeds and the transfer are measured";
   }
