@@ -107,9 +107,8 @@ class Capture(threading.Thread):
 
 class MeshTest(TwoNodes):
     def submit(self, rounds=ROUNDS, **more):
-        spec = {**tiny_spec(self.folder.corpus(400000), rounds=rounds), "validation": "none", **more}
-        spec["workers"] = {"min": 1, "max": WORKERS}
-        return self.cluster.submit(spec)
+        return self.cluster.submit({**tiny_spec(self.folder.corpus(400000), rounds=rounds), "validation": "none",
+                                    "workers": {"min": 1, "max": WORKERS}, **more})
 
     def kill_one(self, job, regroups):
         os.kill(max(self.cluster.workers()), signal.SIGKILL)
