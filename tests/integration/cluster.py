@@ -11,6 +11,8 @@ import time
 BIN = pathlib.Path(os.environ["TACTUS_BIN"])
 SOURCE = pathlib.Path(os.environ["TACTUS_SOURCE"])
 OF_WORKER = b"TACTUS_CONTROL_SOCKET="  # in the environment of a worker, and of what it starts
+ENDS = frozenset({"SUCCEEDED", "FAILED", "CANCELLED"})
+ENDED_OTHERWISE = 8  # the exit code of tactus wait
 
 
 def wait_until(condition, seconds, what):
@@ -117,10 +119,10 @@ class Cluster:
         process.kill()
         process.wait()
 
-    def tactus(self, *words, check=True, who="user"):
+    def tactus(self, *words, check=True, who="user", seconds=120):
         """Runs the CLI against this cluster; returns (exit code, stdout, stderr)."""
         command = [*self.within, BIN / "tactus", "--server", self.address, *self.security(who, self.address), *words]
-        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=seconds)
         if check and done.returncode != 0:
             raise AssertionError(f"tactus {' '.join(map(str, words))}: exit {done.returncode}\n{done.stdout}{done.stderr}")
         return done.returncode, done.stdout, done.stderr
@@ -137,6 +139,17 @@ class Cluster:
         return self.job(name)["state"].removeprefix("JOB_STATE_")
 
     def wait(self, name, states, seconds=300):
+        """The job when it has one of these states. An end is waited for by one call: who asks again and again takes a good part
+        of a core from those who train."""
+        if ENDS.issuperset(states):
+            code, told, error = self.tactus("wait", name, "--for", f"state={states[0]}", "--timeout", f"{seconds}s", "-o", "json",
+                                            check=False, seconds=seconds + 60)
+            if code not in (0, ENDED_OTHERWISE):
+                raise AssertionError(f"{name} is not {states} within {seconds} s: exit {code}\n{error}")
+            job = json.loads(told)
+            if job["state"].removeprefix("JOB_STATE_") not in states:
+                raise AssertionError(f"{name} is not {states}, but {job['state']}: {job.get('state_reason')}")
+            return job
         return wait_until(lambda: self.state(name) in states and self.job(name), seconds, f"{name} is {states}")
 
     def workers(self, *agents):
