@@ -66,7 +66,11 @@ class WaitVerb : public Verb {
                                       .stop = stop});
     if (followed.end == Followed::End::kInterrupted) return ExitCode::kInterrupted;
     if (followed.end == Followed::End::kLost) return ReportError(followed.status, screen);
-    if (!output_.empty()) screen.Print(Render(seen, ParseOutputFormat(output_)));
+    if (!output_.empty()) {
+      // Events have no lists of snapshots and the like. The time may be over with nobody there.
+      const absl::StatusOr<v1::Job> whole = client.GetJob(name_);
+      screen.Print(Render(whole.ok() ? *whole : seen, ParseOutputFormat(output_)));
+    }
     if (seen.state() == wanted) return ExitCode::kOk;
     if (followed.end == Followed::End::kOver) {
       ReportEnd(followed.job, screen, "");

@@ -1,9 +1,23 @@
 #include "coordinator/spec/resolve.h"
 
+#include <cstdint>
+
 #include "coordinator/spec/field_rules.h"
 #include "coordinator/spec/mesh_checks.h"
 
 namespace tactus::spec {
+namespace {
+
+// Over which momentum between rounds grows where an optimizer's first steps are as long whatever
+// the gradient (decision 55).
+constexpr std::uint32_t kMomentumSteps = 256;
+
+// Its steps are in units of parameters, not of gradients.
+bool IsAdaptive(const v1::Optimizer& optimizer) {
+  return optimizer.has_adam() || optimizer.has_adamw() || optimizer.has_lamb();
+}
+
+}  // namespace
 
 ResolvedSpec Resolve(v1::JobSpec spec) {
   const v1::JobSpec given = spec;
@@ -23,6 +37,11 @@ ResolvedSpec Resolve(v1::JobSpec spec) {
   v1::Adapt& adapt = *spec.mutable_adapt();
   if (!adapt.learning_rate().has_base_batch()) {
     adapt.mutable_learning_rate()->set_base_batch(adapt.batch().per_worker());
+  }
+  v1::SynchronizationAxis& rounds = *adapt.mutable_synchronization();
+  if (rounds.policy() == v1::SYNCHRONIZATION_POLICY_AUTO && IsAdaptive(spec.optimizer()) &&
+      !given.adapt().synchronization().has_block_momentum_steps()) {
+    rounds.set_block_momentum_steps(kMomentumSteps);
   }
   ResolveMesh(given, &spec);
   return ResolvedSpec(std::move(spec));

@@ -267,8 +267,11 @@ TEST_F(VerbsTest, WaitPrintsTheJobWhereItIsAskedTo) {
   coordinator_.watches = {{paused}, {paused}};
 
   EXPECT_EQ(Printed({"wait", "demo-1", "--for", "state=paused"}), "");
+  // What events leave out is printed, too; and it is the state that was waited for that counts.
+  coordinator_.job.set_state(v1::JOB_STATE_RUNNING);
+  coordinator_.job.add_snapshots()->set_path("snapshots/1.safetensors");
   EXPECT_EQ(Printed({"wait", "demo-1", "--for", "state=paused", "-o", "json"}),
-            Render(paused.job(), OutputFormat::kJson));
+            Render(coordinator_.job, OutputFormat::kJson));
 }
 
 TEST_F(VerbsTest, LogsTakeRanks) {

@@ -519,8 +519,13 @@ TEST(EngineOptionsTest, UnderAutoRoundsHaveAMomentumOfTheirOwn) {
   When(spec, kAuto);
 
   EXPECT_EQ(EngineOptionsOf(Resolve(spec)).block_momentum, 0.5);
-  EXPECT_EQ(EngineOptionsOf(Resolve(spec)).block_momentum_steps, 256u);
+  EXPECT_EQ(EngineOptionsOf(Resolve(spec)).block_momentum_steps, 0u);
   EXPECT_TRUE(EngineOptionsOf(Resolve(spec)).keep_local_momentum);
+
+  spec.mutable_optimizer()->mutable_adamw();
+  EXPECT_EQ(EngineOptionsOf(Resolve(spec)).block_momentum_steps, 256u);
+  spec.mutable_adapt()->mutable_synchronization()->set_block_momentum_steps(0);
+  EXPECT_EQ(EngineOptionsOf(Resolve(spec)).block_momentum_steps, 0u) << "as given";
 }
 
 TEST(EngineOptionsTest, WindowsAreElasticUnderAutoAndWhereItIsSaid) {
