@@ -42,7 +42,7 @@ RoundEngine::RoundEngine(Member& member, EngineBuffers buffers, collective::Tran
              {.gradients = buffers.gradients,
               .loss_sum = buffers.loss_sum,
               .bring = std::move(buffers.bring),
-              .whole_norm = std::move(buffers.whole_norm),
+              .replica_sums = std::move(buffers.replica_sums),
               .registered = buffers.registered},
              std::move(plan)),
       synchronizer_(&group_.synchronizer()),

@@ -88,6 +88,26 @@ double UpdateMoments(const LambFactors& factors, const LambBuffers& segment) {
   return norm2;
 }
 
+// ||u||^2 as UpdateMoments has it, of moments that stay as they are.
+double DirectionNorm2(const LambFactors& factors, const LambBuffers& segment) {
+  float first[kBlock];
+  float second[kBlock];
+  float direction[kBlock];
+  double norm2 = 0;
+  for (std::size_t i = 0; i < segment.gradients.size(); i += kBlock) {
+    const std::size_t length = std::min(kBlock, segment.gradients.size() - i);
+    LambBuffers block = Part(segment, i, length);
+    std::ranges::copy(block.first_moment, first);
+    std::ranges::copy(block.second_moment, second);
+    block.first_moment = {first, length};
+    block.second_moment = {second, length};
+    MomentsLoop(factors, block);
+    DirectionLoop(factors, block, direction);
+    norm2 += SquaredNorm({direction, length});
+  }
+  return norm2;
+}
+
 // x <- x + rate * u. Computes u a second time, to the same bits: cheaper than to keep it.
 void MoveParameters(const LambFactors& factors, float rate, const LambBuffers& segment) {
   float direction[kBlock];
@@ -99,25 +119,58 @@ void MoveParameters(const LambFactors& factors, float rate, const LambBuffers& s
   }
 }
 
-}  // namespace
+// Moves the moments of the segment, of number i. Returns what its ratio is made of.
+LambNorms MoveMoments(const LambFactors& factors, const LambBuffers& segment,
+                      std::span<const double> sums, std::size_t i) {
+  if (sums.empty()) {
+    return {.parameters = SquaredNorm(segment.parameters),
+            .direction = UpdateMoments(factors, segment)};
+  }
+  MomentsLoop(factors, segment);
+  const std::span<const double> row = sums.subspan(kLambSumsPerSegment * i, kLambSumsPerSegment);
+  return {.parameters = row[0], .direction = row[1]};
+}
 
-void Lamb(const LambStep& step, const SegmentTable& segments, const LambBuffers& buffers) {
+void CheckFits(const SegmentTable& segments, const LambBuffers& buffers) {
   const std::size_t length = buffers.parameters.size();
   TACTUS_CHECK(buffers.gradients.size() == length);
   TACTUS_CHECK(buffers.first_moment.size() == length);
   TACTUS_CHECK(buffers.second_moment.size() == length);
+  for (const Segment& segment : segments) {
+    TACTUS_CHECK(segment.offset <= length && segment.length <= length - segment.offset);
+  }
+}
+
+}  // namespace
+
+void Lamb(const LambStep& step, const SegmentTable& segments, const LambBuffers& buffers) {
+  CheckFits(segments, buffers);
   TACTUS_CHECK(buffers.ratios.empty() || buffers.ratios.size() == segments.size());
+  const std::size_t sums = kLambSumsPerSegment * segments.size();
+  TACTUS_CHECK(buffers.sums.empty() || buffers.sums.size() == sums);
   LambFactors factors = FactorsOf(step);
   if (!Through(step.gate, factors.gradient_scale)) return;
   for (std::size_t i = 0; i < segments.size(); ++i) {
-    const Segment& segment = segments[i];
-    TACTUS_CHECK(segment.offset <= length && segment.length <= length - segment.offset);
-    const LambBuffers part = Part(buffers, segment.offset, segment.length);
-    const LambNorms norms{.parameters = SquaredNorm(part.parameters),
-                          .direction = UpdateMoments(factors, part)};
+    const LambBuffers part = Part(buffers, segments[i].offset, segments[i].length);
+    const LambNorms norms = MoveMoments(factors, part, buffers.sums, i);
     if (!buffers.ratios.empty()) buffers.ratios[i] = LambRatio(factors, norms);
     MoveParameters(factors, LambRate(factors, norms), part);
   }
+}
+
+bool LambSums(const LambStep& step, const SegmentTable& segments, const LambBuffers& buffers,
+              std::span<double> sums) {
+  CheckFits(segments, buffers);
+  TACTUS_CHECK(sums.size() == kLambSumsPerSegment * segments.size());
+  LambFactors factors = FactorsOf(step);
+  if (!Through(step.gate, factors.gradient_scale)) return false;
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    const LambBuffers part = Part(buffers, segments[i].offset, segments[i].length);
+    const std::span<double> row = sums.subspan(kLambSumsPerSegment * i, kLambSumsPerSegment);
+    row[0] = SquaredNorm(part.parameters);
+    row[1] = DirectionNorm2(factors, part);
+  }
+  return true;
 }
 
 }  // namespace host
