@@ -322,13 +322,11 @@ class LocalRounds : public Synchronizer {
   }
 
   // What the window's delta tells of its gradients, or of what an adaptive optimizer divided by
-  // their root mean square: where momentum weighs them unequally, as fewer would. How far replicas
-  // differ no member knows that has a part of each.
+  // their root mean square: where momentum weighs them unequally, as fewer would.
   void SetGradient(Round& round) const {
     const policies::DeltaWeights weights = WeightsOf(round.updates);
     round.gradient_length = round.rate.rate * (elastic_ ? 1 : weights.sum);
     const bool told =
-        member_.options.replica_members == 1 &&
         WindowMomentumOf(member_.options.optimizer, member_.options.keep_local_momentum)
             .has_value();
     round.gradient_share = told ? weights.sum * weights.sum / (weights.squares * round.updates) : 0;

@@ -28,6 +28,10 @@ WINDOWS_BOUND = 2 * 4 * BOUND
 LAMB = {"lamb": {"learning_rate": 0.02, "epsilon": 0.01}}
 
 
+# AdaScale's steps are up to so many times as long.
+GAIN = 4
+
+
 def tensors(path):
     """name: list of numbers, of a safetensors file of float32."""
     raw = path.read_bytes()
@@ -144,6 +148,29 @@ class MeshesTest(TwoNodes):
                     self.check_equal(found, expected)
                     self.assertAlmostEqual(float(done["result"]["train_loss"]), loss, delta=1e-4)
                     self.assertEqual(done["result"]["samples"], dense["result"]["samples"])
+
+    def test_adascale_goes_by_what_replicas_differ_in(self):
+        """The gain follows from norms that are equal but for rounding; those of an earlier round, so the first is 1."""
+        def run(*layout):
+            spec = self.spec(*layout)
+            spec["adapt"]["learning_rate"] = {"policy": "adascale", "base_batch": BATCH // 4}
+            job = self.cluster.submit(spec)
+            self.done(job)
+            rounds = json.loads(self.cluster.tactus("get", "rounds", job, "-o", "json")[1])["rounds"]
+            return [float(each["gain"]) for each in rounds], self.result(job)
+
+        gains, expected = run("none", 1, 2)
+        self.assertTrue(any(1.01 < gain < 3.99 for gain in gains), gains)
+        _, constant = self.run_job("none", 1, 2)
+        with self.assertRaises(AssertionError, msg="the gain has an effect"):
+            self.check_equal(constant, expected)
+
+        found_gains, found = run("1d", 2, 2)
+
+        self.check_equal(found, expected, GAIN * BOUND)
+        self.assertEqual(len(found_gains), len(gains))
+        for found_gain, gain in zip(found_gains, gains, strict=True):
+            self.assertAlmostEqual(found_gain, gain, delta=1e-2)
 
     def test_parts_travel_between_replicas_in_half_the_bytes(self):
         """Rounded to 8 bits each way, which is far below what 20 rounds change."""

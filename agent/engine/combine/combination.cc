@@ -69,13 +69,21 @@ void Combination::BeforeLeave(std::span<float> stretch) {
   const std::size_t offset = static_cast<std::size_t>(stretch.data() - buffer_.data());
   const std::size_t end = std::min(offset + stretch.size(), length_);
   if (end > offset) {
-    const std::span<float> own = stretch.first(end - offset);
-    if (!bring_ || !bring_(own, own_norm2())) device_.AddSquaredNorm(own, own_norm2());
+    TakeOwnNorm(stretch.first(end - offset), offset);
   }
   if (offset + stretch.size() < buffer_.size()) return;
   device_.WriteLanes(own_lanes_(),
                      {.norm2 = own_norm2(), .loss = loss_sum_, .common_loss = common_loss_},
                      buffer_.last(lanes_));
+}
+
+void Combination::TakeOwnNorm(std::span<float> own, std::size_t offset) {
+  if (!replica_sums_.in_parts()) {
+    if (!bring_ || !bring_(own, own_norm2())) device_.AddSquaredNorm(own, own_norm2());
+    return;
+  }
+  if (bring_) bring_(own, {});
+  own_norm2()[0] += CountedNorm2(replica_sums_, segments_, own, offset);
 }
 
 void Combination::Finish() {

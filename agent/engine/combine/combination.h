@@ -25,8 +25,9 @@
 namespace tactus::engine {
 
 // Puts what is held back of a stretch of the gradients into it, right before it leaves, and adds
-// the squared norm of what it then is to norm2[0], as cuda::Device::AddSquaredNorm does. False:
-// some of it, or all, was there already; the rest is now, and the norm is still to be added.
+// the squared norm of what it then is to norm2[0], as cuda::Device::AddSquaredNorm does, if norm2
+// is not empty. False: some of it, or all, was there already; the rest is now, and the norm is
+// still to be added.
 using BringStretch = std::function<bool(std::span<float> stretch, std::span<double> norm2)>;
 
 // What all members are told of their group's transport.
@@ -59,9 +60,11 @@ using TellLanes = std::function<std::vector<cuda::LaneValue>()>;
 // What a combination gave, but for the vector in the host's memory.
 struct Combined {
   std::span<const float> vector{};  // the device's memory, of the buffer that was combined
-  Lanes lanes{};         // refers to the combination's memory, until the next one is read
-  double norm2 = 0;      // squared norm of the combined vector
-  double own_norm2 = 0;  // of what this member put in, before it was encoded; see Begin
+  Lanes lanes{};     // refers to the combination's memory, until the next one is read
+  double norm2 = 0;  // squared norm of the combined vector
+  // Of what this member put in, before it was encoded; see Begin. Where it has parts, of what it
+  // counts of them.
+  double own_norm2 = 0;
   double own_loss_sum = 0;
   double scale = 1;      // by which that gate multiplies the combined vector, for its mean, cut
   bool applied = false;  // whether the gate of Follow let through what was queued behind it
@@ -149,6 +152,7 @@ class Combination {
   static constexpr std::size_t kNumbers = kGate + cuda::kRoundGateLength;
 
   void BeforeLeave(std::span<float> stretch);
+  void TakeOwnNorm(std::span<float> own, std::size_t offset);
   bool FindWholeNorm();
   void QueueResults(const cuda::RoundGate& gate, const std::uint32_t* lost);
   void AskTheGate();

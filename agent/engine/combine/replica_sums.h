@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <span>
 #include <vector>
@@ -24,6 +25,12 @@ struct ReplicaSums {
 
   bool in_parts() const { return add != nullptr; }
 };
+
+// The squared norm of what this member counts of a stretch of a vector that it has a part of. The
+// vector is laid out by the segments; the stretch begins at the offset and may end within one.
+// Requires: sums.in_parts().
+double CountedNorm2(const ReplicaSums& sums, const cuda::SegmentTable& segments,
+                    std::span<const float> stretch, std::size_t offset);
 
 // norm2 <- what the members brought in it, and the squared norm of the vector that they have parts
 // of, each element counted once. By all members, as ReplicaSums::add. vector: as the segments say.

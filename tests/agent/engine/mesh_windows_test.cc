@@ -55,13 +55,36 @@ TEST_P(MeshWindowsTest, TrainAsWorkersDoThatHoldAll) {
         ASSERT_EQ(member.reports().size(), of_worker.size());
         EXPECT_EQ(member.reports()[round].steps, of_worker[round].steps);
         EXPECT_EQ(member.reports()[round].samples_global, of_worker[round].samples_global);
-        EXPECT_EQ(member.reports()[round].gradient_samples, 0) << "tells of the noise";
+        EXPECT_EQ(member.reports()[round].gradient_samples, of_worker[round].gradient_samples);
+        EXPECT_EQ(member.reports()[round].contributors, of_worker[round].contributors);
         samples += member.reports()[round].samples;
         loss_sum += member.reports()[round].loss_sum;
       }
       EXPECT_EQ(samples, of_worker[round].samples);
       EXPECT_NEAR(loss_sum, of_worker[round].loss_sum, 1e-3 * (1 + of_worker[round].loss_sum));
     }
+  }
+}
+
+// All begin at the same parameters, so that the first window's changes are as near as gradients.
+TEST_P(MeshWindowsTest, TellAsMuchOfTheNoise) {
+  const auto& [way, shape] = GetParam();
+  Way once = way;
+  once.options.stop = {.rounds = 1};
+  const MeshShape whole{1, 1};
+  Replicas workers(once.options, whole, 3);
+  workers.Train({.plan = PlanOf(whole, {8, 4, 4})});
+  Replicas meshes(once.options, shape, 3);
+  meshes.Train({.plan = PlanOf(shape, {8, 4, 4})});
+
+  const policies::Report& expected = workers[0].reports()[0];
+  EXPECT_GT(expected.gradient_samples, 0);
+  for (std::size_t rank = 0; rank < meshes.size(); ++rank) {
+    const policies::Report& found = meshes[rank].reports()[0];
+    EXPECT_NEAR(found.samples_gradient_norm2, expected.samples_gradient_norm2,
+                kBound * expected.samples_gradient_norm2);
+    EXPECT_NEAR(found.gradient_norm2_global, expected.gradient_norm2_global,
+                kBound * expected.gradient_norm2_global);
   }
 }
 

@@ -189,6 +189,13 @@ TEST(MeshChecksTest, LambHasTheNormsOfWholeLayersInParts) {
   EXPECT_THAT(SpecViolations(spec), IsEmpty());
 }
 
+TEST(MeshChecksTest, AdascaleGoesByTheNoiseOfReplicas) {
+  v1::JobSpec spec = SplitSpec(v1::MESH_KIND_1D, 2);
+  spec.mutable_adapt()->mutable_learning_rate()->set_policy(v1::LEARNING_RATE_POLICY_ADASCALE);
+
+  EXPECT_THAT(SpecViolations(spec), IsEmpty());
+}
+
 TEST(MeshChecksTest, AutoTakesWhatMovesLess) {
   // 7 b s h + 12 h^2 a row's half against 3 b s h: rows of activations decide.
   v1::JobSpec spec = SplitSpec(v1::MESH_KIND_AUTO, 4);
