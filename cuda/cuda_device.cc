@@ -133,7 +133,7 @@ class CudaDevice final : public Device {
   }
   void Lamb(const LambStep& step, const SegmentTable& segments,
             const LambBuffers& buffers) override {
-    constexpr std::size_t kSums = kLambSumsPerSegment;
+    constexpr std::size_t kSums = kernels::kLambSumsPerSegment;
     RequireWithin(segments, buffers.parameters.size());
     const kernels::SegmentChunks chunks =
         tables_.Get(Selected(), WholeSegments(segments), segments.size());

@@ -152,10 +152,8 @@ struct Report {
   double update_seconds = 0;
   // Of neighbours: of that, from when all had come until this worker had what its own sent it.
   double exchange_seconds = 0;
-  std::uint64_t bytes_sent = 0;  // payload of the collectives
-  // ||g_i||^2 of this worker's mean gradient; 0 without samples. In single steps of a mesh, what it
-  // counts of its replica's.
-  double gradient_norm2_local = 0;
+  std::uint64_t bytes_sent = 0;     // payload of the collectives
+  double gradient_norm2_local = 0;  // ||g_i||^2 of this worker's mean gradient; 0 without samples
   // ||g||^2 of the combined gradient; periodic: of the window's mean gradient, as its delta tells.
   double gradient_norm2_global = 0;
   // Equal on every member, from the lanes of the round:

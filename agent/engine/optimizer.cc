@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "cuda/ops/frozen_lamb.h"
+#include "cuda/ops/lamb_parts.h"
 
 namespace tactus::engine {
 namespace {
@@ -258,9 +259,9 @@ void Optimizer::StepBy(const LambOptions& lamb, std::span<float> gradients, Step
                                   .parameters = parameters,
                                   .first_moment = momentum_.span(),
                                   .second_moment = second_.span(),
-                                  .ratios = ratios_,
-                                  .sums = layer_sums_};
+                                  .ratios = ratios_};
   if (one_bit_.frozen) return FrozenStepBy(step, buffers);
+  if (!layer_sums_.empty()) return cuda::host::LambOfParts(step, segments_, buffers, layer_sums_);
   device_.Lamb(step, segments_, buffers);
   AverageRatios(ratios_);
 }

@@ -181,8 +181,10 @@ void AddOptimizers(std::vector<Operation>& all) {
         .parameters = FlatNormal(s),
         .first_moment = FlatNormal(s),
         .second_moment = s.workspace.Positive(s.segments->flat_length())};
-    return [step, buffers, view = s.segments->view(), into = SumsOf(s, cuda::kLambSumsPerSegment)](
-               Stream stream) { kernels::Lamb(stream, step, view, buffers, into); };
+    return [step, buffers, view = s.segments->view(),
+            into = SumsOf(s, kernels::kLambSumsPerSegment)](Stream stream) {
+      kernels::Lamb(stream, step, view, buffers, into);
+    };
   })));
 }
 

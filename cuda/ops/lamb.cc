@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "cuda/ops/clones.h"
 #include "cuda/ops/lamb_element.h"
+#include "cuda/ops/lamb_parts.h"
 #include "cuda/ops/vector.h"
 
 namespace tactus::cuda {
@@ -119,18 +120,6 @@ void MoveParameters(const LambFactors& factors, float rate, const LambBuffers& s
   }
 }
 
-// Moves the moments of the segment, of number i. Returns what its ratio is made of.
-LambNorms MoveMoments(const LambFactors& factors, const LambBuffers& segment,
-                      std::span<const double> sums, std::size_t i) {
-  if (sums.empty()) {
-    return {.parameters = SquaredNorm(segment.parameters),
-            .direction = UpdateMoments(factors, segment)};
-  }
-  MomentsLoop(factors, segment);
-  const std::span<const double> row = sums.subspan(kLambSumsPerSegment * i, kLambSumsPerSegment);
-  return {.parameters = row[0], .direction = row[1]};
-}
-
 void CheckFits(const SegmentTable& segments, const LambBuffers& buffers) {
   const std::size_t length = buffers.parameters.size();
   TACTUS_CHECK(buffers.gradients.size() == length);
@@ -146,13 +135,12 @@ void CheckFits(const SegmentTable& segments, const LambBuffers& buffers) {
 void Lamb(const LambStep& step, const SegmentTable& segments, const LambBuffers& buffers) {
   CheckFits(segments, buffers);
   TACTUS_CHECK(buffers.ratios.empty() || buffers.ratios.size() == segments.size());
-  const std::size_t sums = kLambSumsPerSegment * segments.size();
-  TACTUS_CHECK(buffers.sums.empty() || buffers.sums.size() == sums);
   LambFactors factors = FactorsOf(step);
   if (!Through(step.gate, factors.gradient_scale)) return;
   for (std::size_t i = 0; i < segments.size(); ++i) {
     const LambBuffers part = Part(buffers, segments[i].offset, segments[i].length);
-    const LambNorms norms = MoveMoments(factors, part, buffers.sums, i);
+    const LambNorms norms{.parameters = SquaredNorm(part.parameters),
+                          .direction = UpdateMoments(factors, part)};
     if (!buffers.ratios.empty()) buffers.ratios[i] = LambRatio(factors, norms);
     MoveParameters(factors, LambRate(factors, norms), part);
   }
@@ -171,6 +159,20 @@ bool LambSums(const LambStep& step, const SegmentTable& segments, const LambBuff
     row[1] = DirectionNorm2(factors, part);
   }
   return true;
+}
+
+void LambOfParts(const LambStep& step, const SegmentTable& segments, const LambBuffers& buffers,
+                 std::span<const double> sums) {
+  CheckFits(segments, buffers);
+  TACTUS_CHECK(sums.size() == kLambSumsPerSegment * segments.size());
+  LambFactors factors = FactorsOf(step);
+  if (!Through(step.gate, factors.gradient_scale)) return;
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    const LambBuffers part = Part(buffers, segments[i].offset, segments[i].length);
+    const std::span<const double> row = sums.subspan(kLambSumsPerSegment * i, kLambSumsPerSegment);
+    MomentsLoop(factors, part);
+    MoveParameters(factors, LambRate(factors, {.parameters = row[0], .direction = row[1]}), part);
+  }
 }
 
 }  // namespace host

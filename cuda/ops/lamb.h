@@ -39,13 +39,7 @@ struct LambBuffers {
   // [segments], the host's memory: where each one's ratio goes; empty: nowhere. Only the host's
   // step can tell.
   std::span<double> ratios{};
-  // [kLambSumsPerSegment x segments], the host's memory: what ratios are made of where the buffers
-  // have a part of each segment; empty: their own sums. Only the host's step takes them.
-  std::span<const double> sums{};
 };
-
-// Of a segment: ||x||^2 and ||u||^2.
-inline constexpr std::size_t kLambSumsPerSegment = 2;
 
 namespace host {
 
@@ -68,19 +62,15 @@ namespace host {
 // Differs: [deepspeed] leaves out the bias correction, which [lamb] has.
 void Lamb(const LambStep& step, const SegmentTable& segments, const LambBuffers& buffers);
 
-// sums <- what the step is going to make its ratios of, segment by segment, to the bits of its own;
-// nothing else changes. False: the gate is shut, there is no step, and the sums stay as they are.
-//
-// sums  [kLambSumsPerSegment x segments]
-bool LambSums(const LambStep& step, const SegmentTable& segments, const LambBuffers& buffers,
-              std::span<double> sums);
-
 }  // namespace host
 
 namespace kernels {
 
+// Norms of a segment that stay in `into`: ||x||^2 and ||u||^2.
+inline constexpr std::size_t kLambSumsPerSegment = 2;
+
 // The host's step, queued on `stream`, over device memory: two launches whatever the number of
-// segments. into.sums are [kLambSumsPerSegment x segments], the partials as many a chunk.
+// segments. into.sums are [2 x segments], the partials 2 a chunk.
 //
 // Tolerance against the host: the moments are bit-identical. The norms differ in the order of their
 // sums, which moves the rounded rate by 1 ulp at most: 2^-22 of |rate u| with the products'

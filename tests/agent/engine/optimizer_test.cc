@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "cuda/ops/lamb_parts.h"
 #include "policies/optimizers.h"
 
 namespace tactus::engine {
@@ -137,9 +138,7 @@ TEST(OptimizerTest, LambOfPartsGoesByTheSumsOfItsReplica) {
                          replica);
 
   EXPECT_EQ(told, std::vector<double>({own[0], own[1], 0, 0}));
-  cuda::LambBuffers buffers{gradients, twin, first, second};
-  buffers.sums = of_all;
-  cuda::host::Lamb(step, kSegments, buffers);
+  cuda::host::LambOfParts(step, kSegments, {gradients, twin, first, second}, of_all);
   EXPECT_EQ(trainee.parameters, twin);
 }
 

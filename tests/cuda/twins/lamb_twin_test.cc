@@ -38,8 +38,8 @@ class LambKernelTest : public TwinTest, public testing::WithParamInterface<std::
     const DeviceArray<float> first(state.first, GetParam());
     const DeviceArray<float> second(state.second, GetParam());
     const DeviceChunks chunks(table_);
-    const DeviceSums sums(segments_.size() * kLambSumsPerSegment,
-                          table_.chunks.size() * kLambSumsPerSegment);
+    const DeviceSums sums(segments_.size() * kernels::kLambSumsPerSegment,
+                          table_.chunks.size() * kernels::kLambSumsPerSegment);
     const std::vector<float> before = state.parameters;
 
     kernels::Lamb(stream_, step, chunks.view(),
@@ -95,8 +95,8 @@ TEST_P(LambKernelTest, AGradientThatIsNotFiniteSpoilsItsOwnSegmentAlone) {
   const DeviceArray<float> first(state.first, GetParam());
   const DeviceArray<float> second(state.second, GetParam());
   const DeviceChunks chunks(table_);
-  const DeviceSums sums(segments_.size() * kLambSumsPerSegment,
-                        table_.chunks.size() * kLambSumsPerSegment);
+  const DeviceSums sums(segments_.size() * kernels::kLambSumsPerSegment,
+                        table_.chunks.size() * kernels::kLambSumsPerSegment);
 
   kernels::Lamb(stream_, {.learning_rate = 0.01}, chunks.view(),
                 {.gradients = gradients.span(),

@@ -129,8 +129,8 @@ TEST_F(RowsKernelTest, LambBehindAShutGateChangesNothing) {
   const DeviceArray<double> gate(shut);
   const ChunkTable table = ChunksOf(segments);
   const DeviceChunks chunks(table);
-  const DeviceSums sums(segments.size() * kLambSumsPerSegment,
-                        table.chunks.size() * kLambSumsPerSegment);
+  const DeviceSums sums(segments.size() * kernels::kLambSumsPerSegment,
+                        table.chunks.size() * kernels::kLambSumsPerSegment);
 
   kernels::Lamb(stream_, {.learning_rate = 1, .gate = gate.span().data()}, chunks.view(),
                 {gradients.span(), parameters.span(), first.span(), second.span()}, sums.into());
