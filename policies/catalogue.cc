@@ -57,8 +57,8 @@ constexpr Exclusion kForWholeGradients = {
     .trait = Trait::kInParts,
     .reason =
         "it is of whole gradients, of which each device of a mesh has a part that other "
-        "replicas have at the same place alone; take dense or bfloat16, average and constant, "
-        "linear or sqrt, or mesh: none"};
+        "replicas have at the same place alone; take dense or bfloat16, and average, or mesh: "
+        "none"};
 
 // Of what is scaled by the largest value of a slice, which has other values at each place.
 constexpr Exclusion kForOneScale = {
@@ -297,8 +297,7 @@ const std::vector<Policy>& LearningRatePolicies() {
                        "made to keep that of one worker, and what it combines is not the mean that "
                        "AdaScale's gain assumes; take constant with adasum, or average with "
                        "adascale"},
-            {.trait = Trait::kPreconditioned, .reason = kForSgd},
-            kForWholeGradients}},
+            {.trait = Trait::kPreconditioned, .reason = kForSgd}}},
       {.name = "auto",
        .sentence = "chosen to fit the optimizer, the batch and the loss",
        .make = [](const Options& job) -> Made {

@@ -84,9 +84,13 @@ class GradientRounds : public Synchronizer {
     if (samples > 0) SetRateOf(round);
     if (sharded_) return progress;
     if (samples > 0) {
-      member_.optimizer.Step(
+      const collective::Completion stepped = member_.optimizer.Step(
           group_.vector(), {.learning_rate = round.rate.rate, .gate = group_.combination().gate()},
-          member_.parameters);
+          member_.parameters, group_.replica_sums());
+      if (stepped.progress == Progress::kFailed) {
+        group_.combination().Lose(stepped);
+        return stepped.progress;
+      }
       queued_ = true;
     }
     group_.ClearBuffer();

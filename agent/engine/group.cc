@@ -13,7 +13,7 @@ Group::Group(Member& member, collective::Transport& transport, GroupBuffers buff
       transport_(transport),
       gradients_(buffers.gradients),
       loss_sum_(buffers.loss_sum),
-      whole_norm_(std::move(buffers.whole_norm)),
+      replica_sums_(std::move(buffers.replica_sums)),
       replaced_(buffers.bring != nullptr),
       registers_(buffers.registered),
       registered_(buffers.registered),
@@ -24,7 +24,7 @@ Group::Group(Member& member, collective::Transport& transport, GroupBuffers buff
                     .nodes = member.options.nodes,
                     .loss_sum = loss_sum_,
                     .bring = std::move(buffers.bring),
-                    .whole_norm = whole_norm_}),
+                    .replica_sums = replica_sums_}),
       plan_(std::move(plan)) {
   TACTUS_CHECK(policies::Fits(plan_, size()));
   TACTUS_CHECK(size() % member.options.replica_members == 0);

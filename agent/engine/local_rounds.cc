@@ -92,16 +92,24 @@ class LocalRounds : public Synchronizer {
     Completion normed = TakeStepNorm(gradients);
     if (normed.progress == Progress::kFailed) return normed;
     LocalSteps& steps = member_.local_steps;
+    if (group_.replica_sums().in_parts()) {
+      member_.device.Copy(steps.gate(), gate_on_host_.span());
+    }
     if (round.steps == 1) member_.device.Copy(group_.loss_sum(), steps.first_loss());
     const double sum_of = member_.options.mean_gradients ? 1 : static_cast<double>(samples);
     member_.device.Gate({.samples = sum_of, .clip_norm = member_.options.clip_norm.value_or(0)},
                         {.norm2 = step_norm2_.span(), .loss = group_.loss_sum()}, steps.gate());
-    member_.optimizer.Step(gradients, {.learning_rate = round.rate.rate, .gate = steps.gate()},
-                           member_.parameters);
+    Completion stepped =
+        member_.optimizer.Step(gradients, {.learning_rate = round.rate.rate, .gate = steps.gate()},
+                               member_.parameters, group_.replica_sums());
+    if (stepped.progress == Progress::kFailed) {
+      member_.device.Copy(gate_on_host_.span(), steps.gate());  // the step was not
+      return stepped;
+    }
     group_.ClearVector();
     member_.device.Copy(group_.loss_sum(), steps.loss());
     taken_ = round;
-    return normed;
+    return {};
   }
 
   bool MayEnd(const Round& round) const override {
@@ -172,10 +180,10 @@ class LocalRounds : public Synchronizer {
   // finite shuts its gate, so it has to shut those of the others: their parameters are one model's.
   Completion TakeStepNorm(std::span<const float> gradients) {
     member_.device.Clear(step_norm2_.span());
-    if (const WholeNorm& whole_norm = group_.whole_norm()) {
+    if (const ReplicaSums& sums = group_.replica_sums(); sums.in_parts()) {
       const double loss = group_.loss_sum()[0];
       step_norm2_.span()[0] = loss - loss;  // 0, or not a number
-      return whole_norm(gradients, step_norm2_.span()[0]);
+      return WholeNorm(sums, member_.segments, gradients, step_norm2_.span()[0]);
     }
     member_.device.AddSquaredNorm(gradients, step_norm2_.span());
     return {};
@@ -314,13 +322,11 @@ class LocalRounds : public Synchronizer {
   }
 
   // What the window's delta tells of its gradients, or of what an adaptive optimizer divided by
-  // their root mean square: where momentum weighs them unequally, as fewer would. How far replicas
-  // differ no member knows that has a part of each.
+  // their root mean square: where momentum weighs them unequally, as fewer would.
   void SetGradient(Round& round) const {
     const policies::DeltaWeights weights = WeightsOf(round.updates);
     round.gradient_length = round.rate.rate * (elastic_ ? 1 : weights.sum);
     const bool told =
-        member_.options.replica_members == 1 &&
         WindowMomentumOf(member_.options.optimizer, member_.options.keep_local_momentum)
             .has_value();
     round.gradient_share = told ? weights.sum * weights.sum / (weights.squares * round.updates) : 0;

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "cuda/ops/frozen_lamb.h"
+#include "cuda/ops/lamb_parts.h"
 
 namespace tactus::engine {
 namespace {
@@ -80,10 +81,26 @@ Optimizer::Optimizer(const OptimizerOptions& options, cuda::Device& device,
   if (buffers >= 2) second_ = device_.Allocate(length);
 }
 
-void Optimizer::Step(std::span<float> gradients, StepScale scale, std::span<float> parameters) {
+collective::Completion Optimizer::Step(std::span<float> gradients, StepScale scale,
+                                       std::span<float> parameters, const ReplicaSums& replica) {
   ++steps_;
   if (one_bit_.frozen) ++one_bit_.frozen_steps;
+  layer_sums_.clear();
+  const auto* const lamb = std::get_if<LambOptions>(&options_);
+  if (lamb != nullptr && replica.in_parts()) {
+    collective::Completion summed = SumLayers(StepOf(*lamb, scale),
+                                              {.gradients = gradients,
+                                               .parameters = parameters,
+                                               .first_moment = momentum_.span(),
+                                               .second_moment = second_.span()},
+                                              replica);
+    if (summed.progress == collective::Progress::kFailed) {
+      Uncount();
+      return summed;
+    }
+  }
   std::visit([&](const auto& options) { StepBy(options, gradients, scale, parameters); }, options_);
+  return {};
 }
 
 void Optimizer::Uncount() {
@@ -203,18 +220,40 @@ void Optimizer::StepPartBy(const LionOptions& lion, const PartOfStep& part) {
                part.gradients, part.parameters, part.first);
 }
 
+cuda::LambStep Optimizer::StepOf(const LambOptions& lamb, const StepScale& scale) const {
+  return {.learning_rate = scale.learning_rate,
+          .beta1 = lamb.beta1,
+          .beta2 = lamb.beta2,
+          .epsilon = static_cast<float>(lamb.epsilon),
+          .weight_decay = lamb.weight_decay,
+          .ratio_min = lamb.ratio_min,
+          .ratio_max = lamb.ratio_max,
+          .gradient_scale = static_cast<float>(scale.gradient),
+          .step = steps_,
+          .gate = GateOf(scale)};
+}
+
+// The sums are found before anything changes, at the price of moments computed twice: a step of
+// which the replica hears half would leave no state to go on from.
+collective::Completion Optimizer::SumLayers(const cuda::LambStep& step,
+                                            const cuda::LambBuffers& buffers,
+                                            const ReplicaSums& replica) {
+  TACTUS_CHECK(!device_.cuda_index() && !one_bit_.frozen);
+  TACTUS_CHECK(replica.counts.size() == segments_.size());
+  constexpr std::size_t kSums = cuda::kLambSumsPerSegment;
+  std::vector<double> sums(kSums * segments_.size());
+  if (!cuda::host::LambSums(step, segments_, buffers, sums)) return {};
+  for (std::size_t i = 0; i < segments_.size(); ++i) {
+    if (!replica.counts[i]) std::ranges::fill(std::span(sums).subspan(kSums * i, kSums), 0);
+  }
+  collective::Completion summed = replica.add(sums);
+  layer_sums_ = std::move(sums);
+  return summed;
+}
+
 void Optimizer::StepBy(const LambOptions& lamb, std::span<float> gradients, StepScale scale,
                        std::span<float> parameters) {
-  const cuda::LambStep step{.learning_rate = scale.learning_rate,
-                            .beta1 = lamb.beta1,
-                            .beta2 = lamb.beta2,
-                            .epsilon = static_cast<float>(lamb.epsilon),
-                            .weight_decay = lamb.weight_decay,
-                            .ratio_min = lamb.ratio_min,
-                            .ratio_max = lamb.ratio_max,
-                            .gradient_scale = static_cast<float>(scale.gradient),
-                            .step = steps_,
-                            .gate = GateOf(scale)};
+  const cuda::LambStep step = StepOf(lamb, scale);
   ratios_.assign(one_bit_.layers.size(), -1);
   const cuda::LambBuffers buffers{.gradients = gradients,
                                   .parameters = parameters,
@@ -222,6 +261,7 @@ void Optimizer::StepBy(const LambOptions& lamb, std::span<float> gradients, Step
                                   .second_moment = second_.span(),
                                   .ratios = ratios_};
   if (one_bit_.frozen) return FrozenStepBy(step, buffers);
+  if (!layer_sums_.empty()) return cuda::host::LambOfParts(step, segments_, buffers, layer_sums_);
   device_.Lamb(step, segments_, buffers);
   AverageRatios(ratios_);
 }

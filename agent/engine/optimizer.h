@@ -12,6 +12,8 @@
 #include <variant>
 #include <vector>
 
+#include "agent/collective/transport.h"
+#include "agent/engine/combine/replica_sums.h"
 #include "agent/engine/foreign_optimizer.h"
 #include "agent/engine/one_bit_state.h"
 #include "base/fields.h"
@@ -210,7 +212,12 @@ class Optimizer {
   // One step with the gradient `scale.gradient * gradients` and the rate `scale.learning_rate`. It
   // counts even where its gate is shut. A foreign one may use the gradients up, and waits for a
   // gate.
-  void Step(std::span<float> gradients, StepScale scale, std::span<float> parameters);
+  //
+  // Where `replica` says that members have parts of one model, those of a replica take the step
+  // together, all with the same gate, and who needs norms of whole segments waits for theirs.
+  // Returns how that ended: where it failed nothing has changed, and no step was counted.
+  collective::Completion Step(std::span<float> gradients, StepScale scale,
+                              std::span<float> parameters, const ReplicaSums& replica = {});
 
   // A part of a step, element by element as Step takes it; counts nothing. Requires: the options
   // are elementwise.
@@ -296,6 +303,9 @@ class Optimizer {
               std::span<float> parameters);
   void StepBy(const ForeignOptions& foreign, std::span<float> gradients, StepScale scale,
               std::span<float> parameters);
+  cuda::LambStep StepOf(const LambOptions& lamb, const StepScale& scale) const;
+  collective::Completion SumLayers(const cuda::LambStep& step, const cuda::LambBuffers& buffers,
+                                   const ReplicaSums& replica);
   void FrozenStepBy(const cuda::LambStep& step, const cuda::LambBuffers& buffers);
   void AverageRatios(std::span<const double> ratios);
 
@@ -308,6 +318,7 @@ class Optimizer {
   OneBitState one_bit_{};
   cuda::Buffer fresh_;                // LAMB's, while the second is frozen
   std::vector<double> ratios_;        // of a step, by segment
+  std::vector<double> layer_sums_;    // LAMB's over all parts, of this step; empty: it has none
   cuda::Array<double> gate_on_host_;  // where a foreign one asks for it
 };
 

@@ -44,9 +44,11 @@ struct Round {
 
   // Once it is combined:
   double loss_sum = 0;             // of this member
-  Spread spread{};                 // of the members' samples
+  Spread spread{};                 // of the replicas' samples
   std::uint64_t shared_bytes = 0;  // of parameters that members tell one another
-  double gradient_norm2 = 0;  // of this member's mean gradient, or of its local steps' on average
+  // Of this member's mean gradient, or of its local steps' on average; where it has parts, in
+  // single steps what it counts of its replica's.
+  double gradient_norm2 = 0;
   // Where they were two sums, sum_j b_j ||g_j||^2 over their means g_j: two samples of the noise.
   std::optional<double> sums_norm2{};
   // What was combined is so many times the mean gradient; its variance is that over so many of the

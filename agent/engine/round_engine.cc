@@ -42,7 +42,7 @@ RoundEngine::RoundEngine(Member& member, EngineBuffers buffers, collective::Tran
              {.gradients = buffers.gradients,
               .loss_sum = buffers.loss_sum,
               .bring = std::move(buffers.bring),
-              .whole_norm = std::move(buffers.whole_norm),
+              .replica_sums = std::move(buffers.replica_sums),
               .registered = buffers.registered},
              std::move(plan)),
       synchronizer_(&group_.synchronizer()),
@@ -391,7 +391,7 @@ void RoundEngine::Apply(Round& round, Duration transfer) {
   const double divisor = round.aggregator->Divisor(round.InUnits(lanes.samples));
   combined.norm2 = any ? combined.norm2 / (divisor * divisor) : 0;
   round.loss_sum = combined.own_loss_sum;
-  round.spread = SpreadOf(lanes);
+  round.spread = SpreadOf(lanes, member_.options.replica_members);
   // Where members have parameters of their own, one that is not finite is its own affair.
   const double spoilt =
       synchronizer_->traits().own_parameters ? static_cast<double>(group_.size()) : 1;
@@ -451,7 +451,7 @@ void RoundEngine::Report(const Round& round, const Combined& combined, Duration 
        .round_seconds = ToSeconds(round.length),
        .exchange_seconds = ToSeconds(round.exchange),
        .bytes_sent = group_.combination().bytes() + round.shared_bytes,
-       .gradient_norm2_local = finite && round.samples > 0 ? round.gradient_norm2 : 0,
+       .gradient_norm2_local = finite && round.replica_samples > 0 ? round.gradient_norm2 : 0,
        .gradient_norm2_global = gradient.gradient_norm2,
        .samples_global = samples_global,
        .loss_mean_global = losses.common.Mean(),
@@ -554,7 +554,8 @@ std::vector<cuda::LaneValue> RoundEngine::OwnLanesOf(const Round& round) {
                         comparisons_->Due(member_.train_time);
   own.lanes.comparison_votes = compares ? 1 : 0;
   own.lanes.residual_votes = residuals_wanted_ ? 1 : 0;
-  own.divisor = round.aggregator->Divisor(round.InUnits(own.lanes.samples));
+  own.gradient_samples = static_cast<double>(round.replica_samples);
+  own.divisor = round.aggregator->Divisor(round.InUnits(own.gradient_samples));
   member_.stop.Cast(own.lanes);
   return LaneValuesOf(own, group_.rank());
 }

@@ -71,7 +71,8 @@ struct EngineBuffers {
   // Where members have parts of one model: brings what they have to rank 0, called by all at the
   // same edge, at which state and parameters are whole. Empty: each has all of it.
   std::function<collective::Completion()> gather_parts{};
-  WholeNorm whole_norm{};  // likewise, of what was combined and of each local step's gradient
+  // Likewise: norms are of what was combined, and of each local step's gradient, over all parts.
+  ReplicaSums replica_sums{};
   // Whether all members have registered the gradients with their transports
   // (collective::RegisterTogether).
   bool registered = false;

@@ -28,7 +28,8 @@ void Synchronizer::Scale(float factor, std::span<float> vector) {
 }
 
 void Synchronizer::ScaleSum(const Round& round, std::span<float> vector) {
-  const auto samples = static_cast<float>(round.InUnits(static_cast<double>(round.samples)));
+  const auto samples =
+      static_cast<float>(round.InUnits(static_cast<double>(round.replica_samples)));
   if (samples > 0) Scale(round.aggregator->FactorOfSum(samples), vector);
 }
 
@@ -48,7 +49,8 @@ void Synchronizer::SetRate(Round& round, double samples, std::uint32_t contribut
 
 void Synchronizer::Learn(Round& round, const Combined& combined, bool useful) {
   const Aggregator& aggregator = *round.aggregator;
-  const double own_divisor = aggregator.Divisor(round.InUnits(static_cast<double>(round.samples)));
+  const double own_divisor =
+      aggregator.Divisor(round.InUnits(static_cast<double>(round.replica_samples)));
   round.gradient_norm2 = combined.own_norm2 / (own_divisor * own_divisor);
   if (!useful) return;
   ++member_.steps;

@@ -7,7 +7,6 @@
 #include "agent/worker/clock.h"
 #include "agent/worker/parameter_hash.h"
 #include "base/check.h"
-#include "cuda/ops/vector.h"
 
 namespace tactus::worker {
 namespace {
@@ -59,18 +58,12 @@ engine::HashedParameters MeshMember::HashOfReplica(const engine::HashedParameter
   return HashOfAll(std::span(hashes).subspan(first, devices));
 }
 
-// In float64, as it decides about clipping and about whether a step is taken at all: a sum that
-// travels in float32 would round by where the mesh is cut, and overflow where the norm does not.
-collective::Completion MeshMember::NormOfReplica(const cuda::SegmentTable& segments,
-                                                 std::span<const float> vector, double& norm2) {
-  double own = norm2;
-  for (std::size_t i = 0; i < segments.size(); ++i) {
-    if (!parts_.counts()[i]) continue;
-    own += cuda::host::SquaredNorm(vector.subspan(segments[i].offset, segments[i].length));
-  }
-  const collective::Completion row = engine::SumExactly(*mesh_.groups.row, own, norm2);
+// In float64, as norms decide about clipping and about whether a step is taken at all: sums that
+// travel in float32 would round by where the mesh is cut, and overflow where the norm does not.
+collective::Completion MeshMember::AddOverReplica(std::span<double> sums) {
+  collective::Completion row = engine::SumExactly(*mesh_.groups.row, sums);
   if (row.progress == collective::Progress::kFailed) return row;
-  return engine::SumExactly(*mesh_.groups.column, norm2, norm2);
+  return engine::SumExactly(*mesh_.groups.column, sums);
 }
 
 // A barrier behind it: no other replica goes on before the first one's members have succeeded, so

@@ -56,9 +56,8 @@ class MeshMember {
   // Of a group that is lost: this member's.
   engine::HashedParameters HashOfReplica(const engine::HashedParameters& own);
 
-  // As engine::WholeNorm, of a vector that is laid out by `segments`.
-  collective::Completion NormOfReplica(const cuda::SegmentTable& segments,
-                                       std::span<const float> vector, double& norm2);
+  // As engine::ReplicaSums::add.
+  collective::Completion AddOverReplica(std::span<double> sums);
 
   // Brings what this member has of the first replica to rank 0, by all members of the group, which
   // have done the same round last. Fails where the group is lost.

@@ -336,9 +336,9 @@ void Worker::MakeEngine(const GroupMessage& group, bool registered) {
                             .optimizer = member_->optimizer.State(),
                             .block_momentum = member_->local_steps.Momentum()});
     };
-    buffers.whole_norm = [this](std::span<const float> vector, double& norm2) {
-      return mesh_->NormOfReplica(trainee_.segments(), vector, norm2);
-    };
+    buffers.replica_sums = {
+        .counts = mesh_->parts().counts(),
+        .add = [this](std::span<double> sums) { return mesh_->AddOverReplica(sums); }};
   }
   engine_ =
       std::make_unique<engine::RoundEngine>(*member_, std::move(buffers), *transport_, group.plan);

@@ -328,8 +328,8 @@ policies::SynchronizationOptions SynchronizationOf(const v1::SynchronizationAxis
   return options;
 }
 
-// What is chosen from the noise of gradients, or by letting devices go on by themselves, is not to
-// be had of devices that have parts: they take what is left, which the speeds alone say.
+// Of what is chosen from the noise of gradients, or by letting devices go on by themselves, nothing
+// was tried with devices that have parts: they take what the speeds alone say.
 void FixForMesh(policies::Axis axis, policies::PlannerOptions& options) {
   std::string& policy = policies::PolicyOf(options, axis);
   if (policy != "auto") return;

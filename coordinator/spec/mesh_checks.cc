@@ -133,18 +133,12 @@ void CheckWhole(const v1::JobSpec& spec, const std::string& why, FieldChecks& ch
 }
 
 void CheckOptimizerOf(const v1::JobSpec& spec, FieldChecks& checks) {
-  const v1::Optimizer& optimizer = spec.optimizer();
-  const std::string parts = " with model.options.mesh, where each device has a part of every layer";
-  if (optimizer.has_lamb()) {
-    checks.Add("optimizer.lamb", "found lamb" + parts +
-                                     ": its steps go by the norms of whole layers; take adam, "
-                                     "adamw, lion or sgd");
-  }
-  if (optimizer.shard() > v1::SHARD_NONE) {
-    checks.Add("optimizer.shard", "found " + WordOf(*v1::Shard_descriptor(), optimizer.shard()) +
-                                      parts +
-                                      ", and the optimizer's state of it; take shard: none");
-  }
+  const v1::Shard shard = spec.optimizer().shard();
+  if (shard <= v1::SHARD_NONE) return;
+  checks.Add("optimizer.shard",
+             "found " + WordOf(*v1::Shard_descriptor(), shard) +
+                 " with model.options.mesh, where each device has a part of every layer, and the "
+                 "optimizer's state of it; take shard: none");
 }
 
 // A replica's devices take each step together, so none can go on while it waits.

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "cuda/ops/clones.h"
 #include "cuda/ops/lamb_element.h"
+#include "cuda/ops/lamb_parts.h"
 #include "cuda/ops/vector.h"
 
 namespace tactus::cuda {
@@ -88,6 +89,26 @@ double UpdateMoments(const LambFactors& factors, const LambBuffers& segment) {
   return norm2;
 }
 
+// ||u||^2 as UpdateMoments has it, of moments that stay as they are.
+double DirectionNorm2(const LambFactors& factors, const LambBuffers& segment) {
+  float first[kBlock];
+  float second[kBlock];
+  float direction[kBlock];
+  double norm2 = 0;
+  for (std::size_t i = 0; i < segment.gradients.size(); i += kBlock) {
+    const std::size_t length = std::min(kBlock, segment.gradients.size() - i);
+    LambBuffers block = Part(segment, i, length);
+    std::ranges::copy(block.first_moment, first);
+    std::ranges::copy(block.second_moment, second);
+    block.first_moment = {first, length};
+    block.second_moment = {second, length};
+    MomentsLoop(factors, block);
+    DirectionLoop(factors, block, direction);
+    norm2 += SquaredNorm({direction, length});
+  }
+  return norm2;
+}
+
 // x <- x + rate * u. Computes u a second time, to the same bits: cheaper than to keep it.
 void MoveParameters(const LambFactors& factors, float rate, const LambBuffers& segment) {
   float direction[kBlock];
@@ -99,24 +120,58 @@ void MoveParameters(const LambFactors& factors, float rate, const LambBuffers& s
   }
 }
 
-}  // namespace
-
-void Lamb(const LambStep& step, const SegmentTable& segments, const LambBuffers& buffers) {
+void CheckFits(const SegmentTable& segments, const LambBuffers& buffers) {
   const std::size_t length = buffers.parameters.size();
   TACTUS_CHECK(buffers.gradients.size() == length);
   TACTUS_CHECK(buffers.first_moment.size() == length);
   TACTUS_CHECK(buffers.second_moment.size() == length);
+  for (const Segment& segment : segments) {
+    TACTUS_CHECK(segment.offset <= length && segment.length <= length - segment.offset);
+  }
+}
+
+}  // namespace
+
+void Lamb(const LambStep& step, const SegmentTable& segments, const LambBuffers& buffers) {
+  CheckFits(segments, buffers);
   TACTUS_CHECK(buffers.ratios.empty() || buffers.ratios.size() == segments.size());
   LambFactors factors = FactorsOf(step);
   if (!Through(step.gate, factors.gradient_scale)) return;
   for (std::size_t i = 0; i < segments.size(); ++i) {
-    const Segment& segment = segments[i];
-    TACTUS_CHECK(segment.offset <= length && segment.length <= length - segment.offset);
-    const LambBuffers part = Part(buffers, segment.offset, segment.length);
+    const LambBuffers part = Part(buffers, segments[i].offset, segments[i].length);
     const LambNorms norms{.parameters = SquaredNorm(part.parameters),
                           .direction = UpdateMoments(factors, part)};
     if (!buffers.ratios.empty()) buffers.ratios[i] = LambRatio(factors, norms);
     MoveParameters(factors, LambRate(factors, norms), part);
+  }
+}
+
+bool LambSums(const LambStep& step, const SegmentTable& segments, const LambBuffers& buffers,
+              std::span<double> sums) {
+  CheckFits(segments, buffers);
+  TACTUS_CHECK(sums.size() == kLambSumsPerSegment * segments.size());
+  LambFactors factors = FactorsOf(step);
+  if (!Through(step.gate, factors.gradient_scale)) return false;
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    const LambBuffers part = Part(buffers, segments[i].offset, segments[i].length);
+    const std::span<double> row = sums.subspan(kLambSumsPerSegment * i, kLambSumsPerSegment);
+    row[0] = SquaredNorm(part.parameters);
+    row[1] = DirectionNorm2(factors, part);
+  }
+  return true;
+}
+
+void LambOfParts(const LambStep& step, const SegmentTable& segments, const LambBuffers& buffers,
+                 std::span<const double> sums) {
+  CheckFits(segments, buffers);
+  TACTUS_CHECK(sums.size() == kLambSumsPerSegment * segments.size());
+  LambFactors factors = FactorsOf(step);
+  if (!Through(step.gate, factors.gradient_scale)) return;
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    const LambBuffers part = Part(buffers, segments[i].offset, segments[i].length);
+    const std::span<const double> row = sums.subspan(kLambSumsPerSegment * i, kLambSumsPerSegment);
+    MomentsLoop(factors, part);
+    MoveParameters(factors, LambRate(factors, {.parameters = row[0], .direction = row[1]}), part);
   }
 }
 

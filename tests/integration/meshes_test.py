@@ -22,6 +22,15 @@ BOUND = 2 * 10 * ROUNDS * 100 * 2.0**-24
 PERIODIC = {"policy": "periodic", "period": 4, "block_momentum": 0.5}
 WINDOWS_BOUND = 2 * 4 * BOUND
 
+# LAMB's momentum is an average, which repeats nothing. Its direction is a quotient, whose epsilon is as large as
+# gradients are, so that what is off in these is twice as far off in it, and again as far with the ratio: four of each
+# rounding are fewer than sgd's ten.
+LAMB = {"lamb": {"learning_rate": 0.02, "epsilon": 0.01}}
+
+
+# AdaScale's steps are up to so many times as long.
+GAIN = 4
+
 
 def tensors(path):
     """name: list of numbers, of a safetensors file of float32."""
@@ -126,6 +135,43 @@ class MeshesTest(TwoNodes):
                 self.check_equal(found, expected)
                 self.assertEqual(done["result"]["samples"], dense["result"]["samples"])
 
+    def test_lamb_goes_by_the_norms_of_whole_layers(self):
+        _, without = self.run_job(optimizer={"adamw": {**LAMB["lamb"], "weight_decay": 0.01}})
+        for optimizer in (LAMB, {**LAMB, "clip_norm": 0.1}):
+            dense, expected = self.run_job(optimizer=optimizer)
+            with self.assertRaises(AssertionError, msg="norms have an effect"):
+                self.check_equal(without, expected)
+            loss = float(dense["result"]["train_loss"])
+            for layout in (("1d", 2), ("2d", 4), ("1d", 2, 2)):
+                with self.subTest(layout=layout, clipped=len(optimizer) > 1):
+                    done, found = self.run_job(*layout, optimizer=optimizer)
+                    self.check_equal(found, expected)
+                    self.assertAlmostEqual(float(done["result"]["train_loss"]), loss, delta=1e-4)
+                    self.assertEqual(done["result"]["samples"], dense["result"]["samples"])
+
+    def test_adascale_goes_by_what_replicas_differ_in(self):
+        """The gain follows from norms that are equal but for rounding; those of an earlier round, so the first is 1."""
+        def run(*layout):
+            spec = self.spec(*layout)
+            spec["adapt"]["learning_rate"] = {"policy": "adascale", "base_batch": BATCH // 4}
+            job = self.cluster.submit(spec)
+            self.done(job)
+            rounds = json.loads(self.cluster.tactus("get", "rounds", job, "-o", "json")[1])["rounds"]
+            return [float(each["gain"]) for each in rounds], self.result(job)
+
+        gains, expected = run("none", 1, 2)
+        self.assertTrue(any(1.01 < gain < 3.99 for gain in gains), gains)
+        _, constant = self.run_job("none", 1, 2)
+        with self.assertRaises(AssertionError, msg="the gain has an effect"):
+            self.check_equal(constant, expected)
+
+        found_gains, found = run("1d", 2, 2)
+
+        self.check_equal(found, expected, GAIN * BOUND)
+        self.assertEqual(len(found_gains), len(gains))
+        for found_gain, gain in zip(found_gains, gains, strict=True):
+            self.assertAlmostEqual(found_gain, gain, delta=1e-2)
+
     def test_parts_travel_between_replicas_in_half_the_bytes(self):
         """Rounded to 8 bits each way, which is far below what 20 rounds change."""
         _, expected = self.run_job()
@@ -141,9 +187,9 @@ class MeshesTest(TwoNodes):
         self.assertLess(sent["bfloat16"], 0.6 * sent["dense"])
         self.assertNotEqual(sent["dense"], 0)
 
-    def goes_on_from(self, job, kind, devices, rounds, replicas=1, synchronization=None):
+    def goes_on_from(self, job, kind, devices, rounds, replicas=1, synchronization=None, **more):
         path = self.folder.path / f"{kind}{devices}.yaml"
-        spec = self.spec(kind, devices, replicas, stop={"rounds": rounds})
+        spec = self.spec(kind, devices, replicas, stop={"rounds": rounds}, **more)
         if synchronization:
             spec["adapt"]["synchronization"] = synchronization
         path.write_text(json.dumps(spec))
@@ -151,7 +197,13 @@ class MeshesTest(TwoNodes):
         return self.done(name), self.result(name)
 
     def test_a_checkpoint_of_a_mesh_is_read_by_every_layout(self):
-        job = self.cluster.submit(self.spec("2d", 4, stop={"rounds": 100000}))
+        self.every_layout_goes_on()
+
+    def test_a_checkpoint_of_lamb_is_read_by_every_layout(self):
+        self.every_layout_goes_on(optimizer=LAMB)
+
+    def every_layout_goes_on(self, **more):
+        job = self.cluster.submit(self.spec("2d", 4, stop={"rounds": 100000}, **more))
         self.trains_beyond(job, 50)
         self.cluster.tactus("pause", job)
         self.cluster.wait(job, ["PAUSED"], 60)
@@ -160,11 +212,11 @@ class MeshesTest(TwoNodes):
         self.cluster.tactus("cancel", job)
         self.cluster.wait(job, ["CANCELLED"], 60)
 
-        dense, expected = self.goes_on_from(job, "none", 1, rounds + ROUNDS)
+        dense, expected = self.goes_on_from(job, "none", 1, rounds + ROUNDS, **more)
 
         for kind, devices in (("1d", 2), ("2d", 4)):
             with self.subTest(kind=kind):
-                done, found = self.goes_on_from(job, kind, devices, rounds + ROUNDS)
+                done, found = self.goes_on_from(job, kind, devices, rounds + ROUNDS, **more)
                 self.assertEqual(done["result"]["samples"], dense["result"]["samples"])
                 self.check_equal(found, expected)
 
@@ -233,6 +285,14 @@ class MeshesTest(TwoNodes):
         rounds = json.loads(self.cluster.tactus("get", "rounds", job, "-o", "json")[1])["rounds"]
         self.assertLess(int(rounds[-1]["bytes"]), 0.6 * sent)
         self.assertNotEqual(sent, 0)
+
+    def test_windows_of_lamb_go_by_the_norms_of_whole_layers(self):
+        dense, expected, _ = self.run_windows("none", 1, optimizer=LAMB)
+
+        done, found, _ = self.run_windows("1d", 2, optimizer=LAMB)
+
+        self.check_equal(found, expected, WINDOWS_BOUND)
+        self.assertEqual(done["result"]["samples"], dense["result"]["samples"])
 
     def test_windows_at_an_epochs_end_have_steps_of_few_samples(self):
         spec = {"stop": {"epochs": 2}, "validation": {"rounds": 5}, "data": {"text": str(self.folder.corpus(4000))}}

@@ -84,7 +84,7 @@ bool Possible(const Choices& c) {
   const bool adascale = c.learning_rate == "adascale";
   const bool exact = c.encoding == "dense" || c.encoding.ends_with("float16");
   const bool unscaled = c.encoding == "dense" || c.encoding == "bfloat16";
-  const bool summed_as_is = unscaled && c.aggregation == "average" && !adascale;
+  const bool summed_as_is = unscaled && c.aggregation == "average";
   const bool by_step_or_period =
       c.synchronization == "every_step" || c.synchronization == "periodic" ||
       c.synchronization == "post_local" || c.synchronization == "adacomm";

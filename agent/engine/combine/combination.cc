@@ -15,7 +15,8 @@ Combination::Combination(collective::Transport& transport, cuda::Device& device,
       lanes_(options.lanes),
       loss_sum_(options.loss_sum),
       bring_(std::move(options.bring)),
-      whole_norm_(std::move(options.whole_norm)),
+      replica_sums_(std::move(options.replica_sums)),
+      segments_(segments),
       average_(MakeAverage(
           transport, collective::MakeBuckets(segments, length_ + lanes_, options.bucket_bytes),
           length_, before_leave())),
@@ -68,13 +69,21 @@ void Combination::BeforeLeave(std::span<float> stretch) {
   const std::size_t offset = static_cast<std::size_t>(stretch.data() - buffer_.data());
   const std::size_t end = std::min(offset + stretch.size(), length_);
   if (end > offset) {
-    const std::span<float> own = stretch.first(end - offset);
-    if (!bring_ || !bring_(own, own_norm2())) device_.AddSquaredNorm(own, own_norm2());
+    TakeOwnNorm(stretch.first(end - offset), offset);
   }
   if (offset + stretch.size() < buffer_.size()) return;
   device_.WriteLanes(own_lanes_(),
                      {.norm2 = own_norm2(), .loss = loss_sum_, .common_loss = common_loss_},
                      buffer_.last(lanes_));
+}
+
+void Combination::TakeOwnNorm(std::span<float> own, std::size_t offset) {
+  if (!replica_sums_.in_parts()) {
+    if (!bring_ || !bring_(own, own_norm2())) device_.AddSquaredNorm(own, own_norm2());
+    return;
+  }
+  if (bring_) bring_(own, {});
+  own_norm2()[0] += CountedNorm2(replica_sums_, segments_, own, offset);
 }
 
 void Combination::Finish() {
@@ -101,17 +110,23 @@ collective::Progress Combination::Follow(const cuda::RoundGate& gate) {
 
 // False: the group was lost meanwhile.
 bool Combination::FindWholeNorm() {
-  if (!whole_norm_) return true;
+  if (!replica_sums_.in_parts()) return true;
   whole_norm2_ = 0;
-  const collective::Completion found = whole_norm_(buffer_.first(length_), whole_norm2_);
+  const collective::Completion found =
+      WholeNorm(replica_sums_, segments_, buffer_.first(length_), whole_norm2_);
   if (found.progress == collective::Progress::kFailed) lost_ = found;
   return !lost_;
+}
+
+void Combination::Lose(collective::Completion lost) {
+  TACTUS_CHECK(open_ && followed_);
+  lost_ = std::move(lost);
 }
 
 // The copies come right behind the gate, so that the host has its numbers while the device still
 // does what the gate let through.
 void Combination::QueueResults(const cuda::RoundGate& gate, const std::uint32_t* lost) {
-  if (whole_norm_) {
+  if (replica_sums_.in_parts()) {
     norm2()[0] = whole_norm2_;
   } else {
     device_.AddSquaredNorm(buffer_.first(length_), norm2());
@@ -133,7 +148,7 @@ collective::Completion Combination::Wait() {
   completion_ = aggregator_->Wait();
   if (lost_) completion_ = *lost_;
   open_ = false;
-  if (followed_) AskTheGate();
+  if (followed_ && !lost_) AskTheGate();
   return completion_;
 }
 

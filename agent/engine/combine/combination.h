@@ -16,6 +16,7 @@
 #include "agent/engine/combine/aggregator.h"
 #include "agent/engine/combine/encoding.h"
 #include "agent/engine/combine/lanes.h"
+#include "agent/engine/combine/replica_sums.h"
 #include "cuda/device.h"
 #include "cuda/ops/round_gate.h"
 #include "cuda/ops/segments.h"
@@ -24,16 +25,10 @@
 namespace tactus::engine {
 
 // Puts what is held back of a stretch of the gradients into it, right before it leaves, and adds
-// the squared norm of what it then is to norm2[0], as cuda::Device::AddSquaredNorm does. False:
-// some of it, or all, was there already; the rest is now, and the norm is still to be added.
+// the squared norm of what it then is to norm2[0], as cuda::Device::AddSquaredNorm does, if norm2
+// is not empty. False: some of it, or all, was there already; the rest is now, and the norm is
+// still to be added.
 using BringStretch = std::function<bool(std::span<float> stretch, std::span<double> norm2)>;
-
-// The squared norm of a vector of which this member has a part, in the host's memory: norm2 <- what
-// the members of its replica brought in it, and that of all parts, each element counted once. They
-// all call it in the same place of their collectives, and get the same bits; it waits, and says how
-// that ended.
-using WholeNorm =
-    std::function<collective::Completion(std::span<const float> vector, double& norm2)>;
 
 // What all members are told of their group's transport.
 struct CombinationOptions {
@@ -44,8 +39,8 @@ struct CombinationOptions {
   // One number in the device's memory, which outlives the combination: the sum of this member's
   // losses, which leaves with its vector.
   std::span<double> loss_sum{};
-  BringStretch bring{};    // of this member; may be empty
-  WholeNorm whole_norm{};  // empty: each member has all of the vector
+  BringStretch bring{};  // of this member; may be empty
+  ReplicaSums replica_sums{};
 };
 
 // What a window of local steps left behind: one number each in the device's memory, which outlive
@@ -65,9 +60,11 @@ using TellLanes = std::function<std::vector<cuda::LaneValue>()>;
 // What a combination gave, but for the vector in the host's memory.
 struct Combined {
   std::span<const float> vector{};  // the device's memory, of the buffer that was combined
-  Lanes lanes{};         // refers to the combination's memory, until the next one is read
-  double norm2 = 0;      // squared norm of the combined vector
-  double own_norm2 = 0;  // of what this member put in, before it was encoded; see Begin
+  Lanes lanes{};     // refers to the combination's memory, until the next one is read
+  double norm2 = 0;  // squared norm of the combined vector
+  // Of what this member put in, before it was encoded; see Begin. Where it has parts, of what it
+  // counts of them.
+  double own_norm2 = 0;
   double own_loss_sum = 0;
   double scale = 1;      // by which that gate multiplies the combined vector, for its mean, cut
   bool applied = false;  // whether the gate of Follow let through what was queued behind it
@@ -118,6 +115,8 @@ class Combination {
   // may go by the gate. kFailed: it has failed, and nothing was queued. After Finish, before Wait,
   // or not at all.
   collective::Progress Follow(const cuda::RoundGate& gate);
+  // The group was lost in what the caller does behind Follow, and has not done: so says Wait.
+  void Lose(collective::Completion lost);
   // [cuda::kRoundGateLength], the device's memory: of the last Follow.
   std::span<const double> gate() const { return numbers_.span().subspan(kGate); }
 
@@ -153,6 +152,7 @@ class Combination {
   static constexpr std::size_t kNumbers = kGate + cuda::kRoundGateLength;
 
   void BeforeLeave(std::span<float> stretch);
+  void TakeOwnNorm(std::span<float> own, std::size_t offset);
   bool FindWholeNorm();
   void QueueResults(const cuda::RoundGate& gate, const std::uint32_t* lost);
   void AskTheGate();
@@ -166,7 +166,8 @@ class Combination {
   const std::size_t lanes_;
   const std::span<double> loss_sum_;
   const BringStretch bring_;
-  const WholeNorm whole_norm_;
+  const ReplicaSums replica_sums_;
+  const cuda::SegmentTable segments_;
   const std::unique_ptr<Aggregator> average_;
   const std::unique_ptr<Aggregator> adasum_;
 
@@ -179,7 +180,7 @@ class Combination {
   std::span<const double> common_loss_;  // of this member
   collective::Completion completion_;
   double whole_norm2_ = 0;                      // where members have parts
-  std::optional<collective::Completion> lost_;  // with the parts' norms
+  std::optional<collective::Completion> lost_;  // with the parts' sums
 
   cuda::Sums numbers_;                   // squared norms, own losses, and the gate
   cuda::Array<double> numbers_on_host_;  // the same, and the lanes, once they were copied

@@ -59,8 +59,8 @@ std::vector<cuda::LaneValue> LaneValuesOf(const OwnLanes& own, std::size_t rank)
                       .if_not_finite = static_cast<float>(spoilt.*scalar),
                       .loss = LossOf(scalar)});
     // A factor of 0 says that this lane, too, is what was given.
-    if (scalar != &Lanes::samples_gradient_norm2 || own.lanes.samples == 0) continue;
-    values.back().norm_factor = own.lanes.samples / own.divisor;
+    if (scalar != &Lanes::samples_gradient_norm2 || own.gradient_samples == 0) continue;
+    values.back().norm_factor = own.gradient_samples / own.divisor;
     values.back().norm_divisor = own.divisor;
   }
   const auto samples = static_cast<float>(own.lanes.samples);
@@ -82,9 +82,13 @@ GateLanes GateLanesOf(std::span<const float> tail) {
   return {.samples = LaneOf(tail, &Lanes::samples), .nonfinite = LaneOf(tail, &Lanes::nonfinite)};
 }
 
-Spread SpreadOf(const Lanes& lanes) {
+Spread SpreadOf(const Lanes& lanes, std::size_t replica_members) {
   Spread spread;
-  for (const double samples : lanes.member_samples) {
+  for (std::size_t i = 0; i < lanes.member_samples.size(); i += replica_members) {
+    double samples = 0;
+    for (const float of_member : lanes.member_samples.subspan(i, replica_members)) {
+      samples += of_member;
+    }
     spread.contributors += samples > 0 ? 1 : 0;
     spread.samples_squared += samples * samples;
   }

@@ -25,7 +25,7 @@ struct Lanes {
   // only the first begins at such.
   double common_samples = 0;
   double common_loss_sum = 0;         // over them
-  double samples_gradient_norm2 = 0;  // b_i ||g_i||^2, g_i the member's mean gradient or delta
+  double samples_gradient_norm2 = 0;  // b_i ||g_i||^2, g_i the replica's mean gradient or delta
   double members = 0;
   double nonfinite = 0;         // members whose gradient or loss is not finite
   double plan_votes = 0;        // members that hold the next plan (version in force + 1)
@@ -50,9 +50,13 @@ std::size_t LaneCount(std::size_t members);
 //   b_i ||g_i||^2 = b_i ||vector / divisor||^2 = ||vector||^2 (b_i / divisor) / divisor
 //
 // which is written so, not with a square, to be exact where the divisor is b_i or 1.
+//
+// Where members have parts of one gradient, b_i and the divisor are their replica's, and the norm
+// is of what each counts: over a replica the lane adds up to what one member would have put in.
 struct OwnLanes {
-  Lanes lanes{};       // where norm and loss are finite
-  double divisor = 1;  // > 0 where lanes.samples is
+  Lanes lanes{};                // where norm and loss are finite
+  double gradient_samples = 0;  // b_i
+  double divisor = 1;           // > 0 where gradient_samples is
 };
 
 // The lanes of the member `rank` for the device to write; among the members' samples, own samples
@@ -71,14 +75,14 @@ struct GateLanes {
 };
 GateLanes GateLanesOf(std::span<const float> tail);
 
-// How the members' samples of a round are spread.
+// How the samples of a round are spread over the replicas.
 struct Spread {
-  std::uint32_t contributors = 0;  // members with samples
+  std::uint32_t contributors = 0;  // replicas with samples
   double samples_squared = 0;      // sum of the squared counts
 };
 
-// One pass over all members: to be asked once a round.
-Spread SpreadOf(const Lanes& lanes);
+// replica_members: EngineOptions'. One pass over all members: to be asked once a round.
+Spread SpreadOf(const Lanes& lanes, std::size_t replica_members);
 
 // Summed samples as counts: exact, because whole numbers below 2^24 are.
 std::vector<std::uint64_t> ToCounts(std::span<const float> member_samples);

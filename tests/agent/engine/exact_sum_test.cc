@@ -28,7 +28,8 @@ std::vector<double> SumsOf(const std::vector<double>& values) {
   std::vector<std::thread> threads;
   for (std::size_t rank = 0; rank < values.size(); ++rank) {
     threads.emplace_back([&, rank] {
-      EXPECT_EQ(SumExactly(*members[rank], values[rank], sums[rank]).progress, Progress::kDone);
+      sums[rank] = values[rank];
+      EXPECT_EQ(SumExactly(*members[rank], {&sums[rank], 1}).progress, Progress::kDone);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -57,14 +58,31 @@ TEST(SumExactlyTest, WhatIsNotFiniteOnOneIsSoOnAll) {
   for (const double sum : SumsOf({1, std::nan(""), 2})) EXPECT_TRUE(std::isnan(sum));
 }
 
+TEST(SumExactlyTest, SeveralSumsTravelTogetherAndDoNotMix) {
+  const auto members = collective::MakeInProcessGroup(3, [] { return Instant(Seconds(1)); });
+  std::vector<std::vector<double>> sums = {
+      {1e-9, 1e200, 0}, {2e-9, 2e200, -3}, {5e-9, std::nan(""), 4}};
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < sums.size(); ++rank) {
+    threads.emplace_back([&, rank] { SumExactly(*members[rank], sums[rank]); });
+  }
+  for (std::thread& thread : threads) thread.join();
+
+  for (const std::vector<double>& all : sums) {
+    EXPECT_EQ(all[0], 1e-9 + 2e-9 + 5e-9);
+    EXPECT_TRUE(std::isnan(all[1]));
+    EXPECT_EQ(all[2], 1);
+  }
+}
+
 TEST(SumExactlyTest, AMemberAloneHasItsOwn) { EXPECT_EQ(SumsOf({0.3}).front(), 0.3); }
 
 TEST(SumExactlyTest, AGroupThatIsLostIsSaid) {
   const auto members = collective::MakeInProcessGroup(2, [] { return Instant(Seconds(1)); });
   members[1]->Abort("the test");
-  double sum = 0;
+  double sum = 1;
 
-  EXPECT_EQ(SumExactly(*members[0], 1, sum).progress, Progress::kFailed);
+  EXPECT_EQ(SumExactly(*members[0], {&sum, 1}).progress, Progress::kFailed);
 }
 
 }  // namespace

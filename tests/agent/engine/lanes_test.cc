@@ -18,15 +18,17 @@ struct Sums {
 std::vector<float> Written(const OwnLanes& own, std::size_t rank, std::size_t size,
                            const Sums& sums) {
   std::vector<float> tail(LaneCount(size));
-  cuda::host::WriteLanes(
-      LaneValuesOf(own, rank),
-      {.norm2 = {&sums.norm2, 1}, .loss = {&sums.loss, 1}, .common_loss = {&sums.common_loss, 1}},
-      tail);
+  cuda::LaneSums lane_sums;
+  lane_sums.norm2 = {&sums.norm2, 1};
+  lane_sums.loss = {&sums.loss, 1};
+  lane_sums.common_loss = {&sums.common_loss, 1};
+  cuda::host::WriteLanes(LaneValuesOf(own, rank), lane_sums, tail);
   return tail;
 }
 
 TEST(LanesTest, SumsOfWrittenLanesReadAsTotals) {
   const OwnLanes first{.lanes = {.samples = 7, .common_samples = 2, .members = 1, .plan_votes = 1},
+                       .gradient_samples = 7,
                        .divisor = 7};
   const OwnLanes second{.lanes = {.samples = 5,
                                   .common_samples = 1,
@@ -36,7 +38,8 @@ TEST(LanesTest, SumsOfWrittenLanesReadAsTotals) {
                                   .suspend_votes = 1,
                                   .regroup_votes = 1,
                                   .comparison_votes = 1,
-                                  .residual_votes = 1}};
+                                  .residual_votes = 1},
+                        .gradient_samples = 5};
   std::vector<float> a = Written(first, 0, 2, {.norm2 = 14, .loss = 3.5, .common_loss = 1.5});
   const std::vector<float> b =
       Written(second, 1, 2, {.norm2 = 0.5, .loss = 1.25, .common_loss = 0.25});
@@ -61,9 +64,34 @@ TEST(LanesTest, SumsOfWrittenLanesReadAsTotals) {
   EXPECT_EQ(ToCounts(sum.member_samples), (std::vector<std::uint64_t>{7, 5}));
 }
 
+// Of 3 samples, which one of two members brought: 3 ||sum / 3||^2 of what both count of the sum.
+TEST(LanesTest, OfAReplicaTheNormsOfItsMembersPartsAddUp) {
+  const OwnLanes first{.lanes = {.samples = 3, .members = 1}, .gradient_samples = 3, .divisor = 3};
+  const OwnLanes second{.lanes = {.members = 1}, .gradient_samples = 3, .divisor = 3};
+  std::vector<float> a = Written(first, 0, 2, {.norm2 = 12});
+  const std::vector<float> b = Written(second, 1, 2, {.norm2 = 6});
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
+
+  const Lanes sum = ReadLanes(a);
+
+  EXPECT_EQ(sum.samples, 3);
+  EXPECT_EQ(sum.samples_gradient_norm2, (12.0 + 6.0) / 3);
+}
+
+TEST(LanesTest, ASpreadIsOverReplicas) {
+  const std::vector<float> samples = {3, 0, 0, 0, 2, 4};
+  const Lanes lanes{.member_samples = samples};
+
+  EXPECT_EQ(SpreadOf(lanes, 1).contributors, 3u);
+  EXPECT_EQ(SpreadOf(lanes, 1).samples_squared, 9 + 4 + 16);
+  EXPECT_EQ(SpreadOf(lanes, 2).contributors, 2u);
+  EXPECT_EQ(SpreadOf(lanes, 2).samples_squared, 9 + 36);
+}
+
 TEST(LanesTest, WhatIsNotFiniteIsSaidAndBringsNoLossAndNoNorm) {
   const double infinity = std::numeric_limits<double>::infinity();
   const OwnLanes own{.lanes = {.samples = 7, .common_samples = 7, .members = 1, .stop_votes = 1},
+                     .gradient_samples = 7,
                      .divisor = 7};
   const std::vector<float> by_norm = Written(own, 0, 1, {.norm2 = infinity, .loss = 3.5});
   const std::vector<float> by_loss = Written(own, 0, 1, {.norm2 = 2, .loss = std::nan("")});

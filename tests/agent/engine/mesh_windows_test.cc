@@ -3,346 +3,20 @@
 
 #include <algorithm>
 #include <barrier>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <limits>
-#include <memory>
-#include <optional>
-#include <ostream>
 #include <set>
 #include <span>
-#include <string>
-#include <thread>
 #include <tuple>
-#include <utility>
+#include <variant>
 #include <vector>
 
-#include "agent/collective/in_process.h"
-#include "agent/collective/mesh_groups.h"
-#include "agent/collective/places.h"
-#include "agent/collective/replicas.h"
-#include "agent/engine/combine/lanes.h"
-#include "agent/engine/exact_sum.h"
-#include "agent/engine/round_engine.h"
-#include "base/rng.h"
-#include "cuda/device.h"
-#include "cuda/ops/vector.h"
 #include "gtest/gtest.h"
-#include "tests/agent/engine/survivor.h"
+#include "tests/agent/engine/mesh_task.h"
 
-namespace tactus::engine {
+namespace tactus::engine::mesh_task {
 namespace {
-
-using collective::Completion;
-using collective::MeshShape;
-using collective::Progress;
-using policies::Plan;
-using policies::Synchronization;
-
-// Unknowns of least squares, in which each sample is one random equation. Some are cut up over all
-// places, the others over the columns alone, with a copy in each row, as a linear layer's biases.
-constexpr std::size_t kSplit = 16;
-constexpr std::size_t kCopied = 8;
-constexpr std::size_t kUnknowns = kSplit + kCopied;
-constexpr std::uint64_t kSamples = 157;
-constexpr std::uint64_t kPeriod = 3;
-
-struct Meeting {
-  const MeshShape& shape;
-  collective::Transport& world;
-  collective::MeshGroups& groups;
-};
-
-class PartHolder;
-
-// What happens in one group.
-struct Stage {
-  Plan plan{};
-  // Before a step of a member, whose gradients may be spoilt; false: it is dead.
-  std::function<bool(int rank, RoundEngine& engine, std::span<float> gradients)> before_step =
-      [](int, RoundEngine&, std::span<float>) { return true; };
-  std::function<double(int rank, std::uint64_t round)> added_loss = [](int, std::uint64_t) {
-    return 0.0;
-  };
-  // After a step; false: the member gives the group up.
-  std::function<bool(int rank, RoundEngine& engine)> after_step = [](int, RoundEngine&) {
-    return true;
-  };
-  // Whether a member does not hear what its replica's norm came to, by its number.
-  std::function<bool(int rank, int norm)> loses_norm = [](int, int) { return false; };
-};
-
-// A member that lives through several groups.
-class PartHolder {
- public:
-  PartHolder(EngineOptions options, const MeshShape& shape, int rank)
-      : shape_(shape),
-        place_(collective::PlaceOf(rank % shape.devices(), shape)),
-        device_(cuda::MakeHostDevice("cpu:0")),
-        segments_(SegmentsOf(shape)),
-        parameters_(device_->Allocate(cuda::FlatLength(segments_))) {
-    options.replica_members = static_cast<std::uint32_t>(shape.devices());
-    options.micro_batch = 1000;
-    member_.emplace(options, *device_, segments_, parameters_.span());
-  }
-
-  Member& member() { return *member_; }
-  const std::vector<policies::Report>& reports() const { return reports_; }
-  // Samples that it has passed over, also for nothing; and those of the window that the last group
-  // went on with, as its engine said.
-  const std::vector<std::uint64_t>& passed() const { return passed_; }
-  const std::vector<std::uint64_t>& before() const { return before_; }
-  std::vector<float> parameters() const {
-    return {parameters_.span().begin(), parameters_.span().end()};
-  }
-  EngineState State() {
-    EngineState state;
-    member_->CopyState(state);
-    state.train_time = {};
-    return state;
-  }
-
-  // visit(the number in a buffer of this member's, the one among all, whether it counts here)
-  void ForEach(const std::function<void(std::size_t, std::size_t, bool)>& visit) const {
-    const auto place = static_cast<std::size_t>(place_.row * shape_.columns + place_.column);
-    const auto column = static_cast<std::size_t>(place_.column);
-    for (std::size_t i = 0; i < segments_[0].length; ++i) {
-      visit(segments_[0].offset + i, place * segments_[0].length + i, true);
-    }
-    for (std::size_t i = 0; i < segments_[1].length; ++i) {
-      visit(segments_[1].offset + i, kSplit + column * segments_[1].length + i, place_.row == 0);
-    }
-  }
-
-  // Until the end, or the group is lost; nothing: it is dead.
-  std::optional<Outcome> TrainIn(const Meeting& meeting, const Stage& stage,
-                                 const std::vector<std::uint64_t>& rounds) {
-    const int rank = meeting.world.rank();
-    const auto members = static_cast<std::size_t>(meeting.world.size());
-    cuda::Buffer sums = device_->Allocate(parameters_.size() + LaneCount(members));
-    const std::span<float> gradients = sums.span().first(parameters_.size());
-    collective::ReplicaTransport transport(meeting.world, meeting.groups, shape_, gradients);
-    double loss_sum = 0;
-    int norms = 0;
-    EngineBuffers buffers{.gradients = sums.span(), .loss_sum = {&loss_sum, 1}};
-    if (shape_.devices() > 1) {
-      buffers.whole_norm = [&](std::span<const float> vector, double& norm2) {
-        Completion completion = Norm(meeting, vector, norm2);
-        if (stage.loses_norm(rank, norms++)) completion = {.progress = Progress::kFailed};
-        return completion;
-      };
-    }
-    RoundEngine engine(*member_, std::move(buffers), transport, stage.plan);
-    const auto lose = [&](const std::string& reason) {
-      transport.Abort(reason);
-      if (engine.outcome() == Outcome::kTraining) engine.LoseGroup(reason);
-    };
-    if (rounds.empty()) {
-      engine.Begin(SurvivorTime());
-    } else {
-      engine.Begin(SurvivorTime(), {.rounds = rounds});
-    }
-    before_.clear();
-    for (const Batch& batch : engine.UsedBefore()) {
-      before_.insert(before_.end(), batch.indices.begin(), batch.indices.end());
-    }
-    while (const std::optional<Batch> batch = engine.NextBatch()) {
-      StepResult result{.started = SurvivorTime()};
-      if (!Pass(meeting, *batch, gradients, loss_sum)) {
-        lose("a pass was lost");
-        break;
-      }
-      loss_sum += stage.added_loss(rank, batch->round);
-      result.finished = SurvivorTime();
-      if (!stage.before_step(rank, engine, gradients)) {
-        transport.Abort("died");
-        return std::nullopt;
-      }
-      engine.Step(result);
-      while (const auto report = engine.TakeReport()) reports_.push_back(*report);
-      if (engine.outcome() != Outcome::kTraining || stage.after_step(rank, engine)) continue;
-      lose("told to");
-    }
-    if (engine.outcome() == Outcome::kGroupLost) lose("lost");
-    return engine.outcome();
-  }
-
- private:
-  static cuda::SegmentTable SegmentsOf(const MeshShape& shape) {
-    const std::size_t split = kSplit / static_cast<std::size_t>(shape.devices());
-    const std::size_t copied = kCopied / static_cast<std::size_t>(shape.columns);
-    cuda::SegmentTable segments = {
-        {.name = "split", .length = split, .shape = {static_cast<std::int64_t>(split)}},
-        {.name = "copied", .length = copied, .shape = {static_cast<std::int64_t>(copied)}}};
-    cuda::AssignOffsets(segments);
-    return segments;
-  }
-
-  static bool SumOverReplica(const Meeting& meeting, std::span<float> values) {
-    for (collective::Transport* const group :
-         {meeting.groups.row.get(), meeting.groups.column.get()}) {
-      if (group->StartAllReduceSum(values)->Wait().progress == Progress::kFailed) return false;
-    }
-    return true;
-  }
-
-  Completion Norm(const Meeting& meeting, std::span<const float> vector, double& norm2) const {
-    double own = norm2;
-    ForEach([&](std::size_t here, std::size_t, bool counts) {
-      const double value = vector[here];
-      if (counts) own += value * value;
-    });
-    const Completion row = SumExactly(*meeting.groups.row, own, norm2);
-    if (row.progress == Progress::kFailed) return row;
-    return SumExactly(*meeting.groups.column, norm2, norm2);
-  }
-
-  // What a mesh's pass leaves: each member's part of the gradient of all members' samples. False:
-  // the replica is lost.
-  bool Pass(const Meeting& meeting, const Batch& batch, std::span<float> gradients,
-            double& loss_sum) {
-    std::vector<float> x(kUnknowns);
-    ForEach([&](std::size_t here, std::size_t among_all, bool counts) {
-      if (counts) x[among_all] = parameters_.span()[here];
-    });
-    if (!SumOverReplica(meeting, x)) return false;
-    std::vector<float> gradient(kUnknowns);
-    double loss = 0;
-    for (const std::uint64_t index : batch.indices) {
-      Rng rng = Rng(7).Fork(std::to_string(index));
-      std::vector<float> row(kUnknowns);
-      for (float& value : row) value = static_cast<float>(rng.Normal());
-      float error = 0;
-      for (std::size_t i = 0; i < kUnknowns; ++i) {
-        error += row[i] * (x[i] - 0.1f * static_cast<float>(i));
-      }
-      for (std::size_t i = 0; i < kUnknowns; ++i) gradient[i] += error * row[i];
-      loss += 0.5 * error * error;
-      passed_.push_back(index);
-    }
-    if (!SumOverReplica(meeting, gradient)) return false;
-    ForEach([&](std::size_t here, std::size_t among_all, bool) {
-      gradients[here] += gradient[among_all];
-    });
-    loss_sum += loss;
-    return true;
-  }
-
-  const MeshShape shape_;
-  const collective::Place place_;
-  const std::unique_ptr<cuda::Device> device_;
-  const cuda::SegmentTable segments_;
-  cuda::Buffer parameters_;
-  std::optional<Member> member_;
-  std::vector<std::uint64_t> passed_;
-  std::vector<std::uint64_t> before_;
-  std::vector<policies::Report> reports_;
-};
-
-// Replicas of one shape.
-class Replicas {
- public:
-  Replicas(const EngineOptions& options, const MeshShape& shape, int count) : shape_(shape) {
-    for (int rank = 0; rank < count * shape.devices(); ++rank) {
-      members_.push_back(std::make_unique<PartHolder>(options, shape, rank));
-    }
-  }
-
-  PartHolder& operator[](std::size_t rank) const { return *members_[rank]; }
-  std::size_t size() const { return members_.size(); }
-  // One that misses a member is ended.
-  void EndLast() { members_.resize(members_.size() - static_cast<std::size_t>(shape_.devices())); }
-
-  // goes_on: from another group.
-  std::vector<std::optional<Outcome>> Train(const Stage& stage, bool goes_on = false) {
-    const auto size = static_cast<int>(members_.size());
-    auto worlds = collective::MakeInProcessGroup(size, SurvivorTime);
-    auto groups = collective::MakeInProcessMeshes(size, shape_, SurvivorTime);
-    std::vector<std::uint64_t> rounds;
-    for (const auto& member : members_) rounds.push_back(member->member().rounds);
-    if (!goes_on) rounds.clear();
-    std::vector<std::optional<Outcome>> outcomes(members_.size());
-    std::vector<std::jthread> threads;
-    for (std::size_t rank = 0; rank < members_.size(); ++rank) {
-      threads.emplace_back([&, rank] {
-        const Meeting meeting{.shape = shape_, .world = *worlds[rank], .groups = groups[rank]};
-        outcomes[rank] = members_[rank]->TrainIn(meeting, stage, rounds);
-      });
-    }
-    threads.clear();
-    return outcomes;
-  }
-
-  // Of the first replica, which is what all have.
-  std::vector<float> Parameters() const {
-    const auto devices = static_cast<std::size_t>(shape_.devices());
-    std::vector<float> whole(kUnknowns);
-    for (std::size_t rank = 0; rank < devices; ++rank) {
-      const std::vector<float> own = members_[rank]->parameters();
-      members_[rank]->ForEach([&](std::size_t here, std::size_t among_all, bool counts) {
-        if (counts) whole[among_all] = own[here];
-      });
-    }
-    for (std::size_t rank = 0; rank < members_.size(); ++rank) {
-      const std::vector<float> own = members_[rank]->parameters();
-      members_[rank]->ForEach([&](std::size_t here, std::size_t among_all, bool) {
-        EXPECT_EQ(own[here], whole[among_all]) << "rank " << rank;
-      });
-    }
-    return whole;
-  }
-
- private:
-  const MeshShape shape_;
-  std::vector<std::unique_ptr<PartHolder>> members_;
-};
-
-struct Way {
-  std::string name;
-  EngineOptions options{};
-};
-
-void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
-
-Way WayOf(std::string name, OptimizerOptions optimizer) {
-  return {
-      .name = std::move(name),
-      .options = {.train_samples = kSamples, .optimizer = optimizer, .stop = {.epochs = 3}},
-  };
-}
-
-Way OfSgd(std::string name = "Sgd") {
-  return WayOf(std::move(name), SgdOptions{.learning_rate = 0.01, .momentum = 0.5});
-}
-
-Way OfAdam() { return WayOf("Adam", AdamOptions{.learning_rate = 0.01}); }
-
-std::vector<Way> AllWays() {
-  std::vector<Way> ways = {OfSgd(), OfAdam(), OfSgd("BlockMomentum"), OfSgd("MomentumAnew"),
-                           OfSgd("Clipped")};
-  ways[2].options.block_momentum = 0.3;
-  ways[3].options.keep_local_momentum = false;
-  ways[4].options.clip_norm = 2;
-  return ways;
-}
-
-// sizes: of a step, by replica.
-Plan PlanOf(const MeshShape& shape, const std::vector<std::uint32_t>& sizes) {
-  Plan plan{.synchronization = Synchronization::kPeriodic, .period = kPeriod};
-  const auto devices = static_cast<std::uint32_t>(shape.devices());
-  for (const std::uint32_t size : sizes) {
-    plan.batch_sizes.insert(plan.batch_sizes.end(), devices, size / devices);
-  }
-  return plan;
-}
-
-double Distance(const std::vector<float>& one, const std::vector<float>& other) {
-  double norm2 = 0;
-  for (std::size_t i = 0; i < one.size(); ++i) norm2 += std::pow(double{one[i]} - other[i], 2);
-  return std::sqrt(norm2);
-}
 
 // ---- As workers that hold all of the model
 
@@ -363,14 +37,11 @@ TEST_P(MeshWindowsTest, TrainAsWorkersDoThatHoldAll) {
   Replicas meshes(way.options, shape, 2);
   meshes.Train({.plan = PlanOf(shape, sizes)});
   const auto devices = static_cast<std::size_t>(shape.devices());
-  Plan by_step = PlanOf(shape, sizes);
-  by_step.synchronization = Synchronization::kEveryStep;
-  by_step.period = 1;
   Replicas steps(way.options, shape, 2);
-  steps.Train({.plan = by_step});
+  steps.Train({.plan = PlanOfSteps(shape, sizes)});
 
   const std::vector<float> expected = workers.Parameters();
-  const double length = Distance(expected, std::vector<float>(kUnknowns));
+  const double length = Length(expected);
   EXPECT_LT(Distance(meshes.Parameters(), expected), kBound * length);
   EXPECT_GT(Distance(steps.Parameters(), expected), 2 * kBound * length)
       << "windows have no effect";
@@ -384,7 +55,8 @@ TEST_P(MeshWindowsTest, TrainAsWorkersDoThatHoldAll) {
         ASSERT_EQ(member.reports().size(), of_worker.size());
         EXPECT_EQ(member.reports()[round].steps, of_worker[round].steps);
         EXPECT_EQ(member.reports()[round].samples_global, of_worker[round].samples_global);
-        EXPECT_EQ(member.reports()[round].gradient_samples, 0) << "tells of the noise";
+        EXPECT_EQ(member.reports()[round].gradient_samples, of_worker[round].gradient_samples);
+        EXPECT_EQ(member.reports()[round].contributors, of_worker[round].contributors);
         samples += member.reports()[round].samples;
         loss_sum += member.reports()[round].loss_sum;
       }
@@ -394,13 +66,33 @@ TEST_P(MeshWindowsTest, TrainAsWorkersDoThatHoldAll) {
   }
 }
 
+// All begin at the same parameters, so that the first window's changes are as near as gradients.
+TEST_P(MeshWindowsTest, TellAsMuchOfTheNoise) {
+  const auto& [way, shape] = GetParam();
+  Way once = way;
+  once.options.stop = {.rounds = 1};
+  const MeshShape whole{1, 1};
+  Replicas workers(once.options, whole, 3);
+  workers.Train({.plan = PlanOf(whole, {8, 4, 4})});
+  Replicas meshes(once.options, shape, 3);
+  meshes.Train({.plan = PlanOf(shape, {8, 4, 4})});
+
+  const policies::Report& expected = workers[0].reports()[0];
+  EXPECT_GT(expected.gradient_samples, 0);
+  for (std::size_t rank = 0; rank < meshes.size(); ++rank) {
+    const policies::Report& found = meshes[rank].reports()[0];
+    EXPECT_NEAR(found.samples_gradient_norm2, expected.samples_gradient_norm2,
+                kBound * expected.samples_gradient_norm2);
+    EXPECT_NEAR(found.gradient_norm2_global, expected.gradient_norm2_global,
+                kBound * expected.gradient_norm2_global);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ways, MeshWindowsTest,
                          testing::Combine(testing::ValuesIn(AllWays()),
                                           testing::Values(MeshShape{1, 2}, MeshShape{2, 2})),
                          [](const auto& each) {
-                           const MeshShape& shape = std::get<1>(each.param);
-                           return std::get<0>(each.param).name + std::to_string(shape.rows) + "x" +
-                                  std::to_string(shape.columns);
+                           return NameOf(std::get<0>(each.param), std::get<1>(each.param));
                          });
 
 TEST(MeshWindowSamplesTest, AStepsSamplesAreThoseOfAWorkerThatHoldsAll) {
@@ -470,6 +162,11 @@ INSTANTIATE_TEST_SUITE_P(Both, NotFiniteMeshTest, testing::Bool(),
 
 class LostMeshTest : public testing::TestWithParam<Way> {};
 
+// The gradient's norm, and of LAMB those of the layers.
+int SumsOfStep(const Way& way) {
+  return std::holds_alternative<LambOptions>(way.options.optimizer) ? 2 : 1;
+}
+
 // The last of three replicas dies in a window, and all of another give the group up behind the
 // window's first step: they go on with it, and so does who has taken all of its steps.
 TEST_P(LostMeshTest, TheShareOfTheDeadReplicaAloneIsLost) {
@@ -519,11 +216,8 @@ TEST_P(LostMeshTest, OneReplicaGoesOnWithItsWindow) {
                     }});
   meshes.EndLast();
   ASSERT_TRUE(meshes[0].member().window.has_value());
-  Plan alone = PlanOf(shape, {8});
-  alone.synchronization = Synchronization::kEveryStep;
-  alone.period = 1;
 
-  meshes.Train({.plan = alone}, true);
+  meshes.Train({.plan = PlanOfSteps(shape, {8})}, true);
 
   for (std::size_t rank = 0; rank < 4; ++rank) {
     const policies::Report& first = meshes[rank].reports().front();
@@ -532,8 +226,8 @@ TEST_P(LostMeshTest, OneReplicaGoesOnWithItsWindow) {
   }
 }
 
-// One has not heard what the norm of the second step is, and the others of its replica have taken
-// the step: all is as if the window had not begun, in the moments of optimizers, too.
+// One has not heard of the last sums that the second step goes by, and the others of its replica
+// have taken it: all is as if the window had not begun, in the moments of optimizers, too.
 TEST_P(LostMeshTest, AReplicaOfUnequalStepsHasTheWindowBegunAnew) {
   const Way& way = GetParam();
   const MeshShape shape{2, 2};
@@ -542,8 +236,9 @@ TEST_P(LostMeshTest, AReplicaOfUnequalStepsHasTheWindowBegunAnew) {
   Replicas meshes(way.options, shape, 2);
 
   const auto outcomes =
-      meshes.Train({.plan = PlanOf(shape, {8, 4}),
-                    .loses_norm = [](int rank, int norm) { return rank == 1 && norm == 1; }});
+      meshes.Train({.plan = PlanOf(shape, {8, 4}), .loses_sum = [&](int rank, int sum) {
+                      return rank == 1 && sum == 2 * SumsOfStep(way) - 1;
+                    }});
   for (const auto& outcome : outcomes) EXPECT_EQ(outcome, Outcome::kGroupLost);
   ASSERT_TRUE(meshes[0].member().window && meshes[1].member().window);
   ASSERT_NE(meshes[0].member().window->taken.steps, meshes[1].member().window->taken.steps);
@@ -587,4 +282,4 @@ INSTANTIATE_TEST_SUITE_P(Ways, LostMeshTest, testing::ValuesIn(AllWays()),
                          [](const auto& way) { return way.param.name; });
 
 }  // namespace
-}  // namespace tactus::engine
+}  // namespace tactus::engine::mesh_task

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <span>
+#include <variant>
 #include <vector>
 
 #include "base/rng.h"
+#include "cuda/ops/lamb_parts.h"
 #include "policies/optimizers.h"
 
 namespace tactus::engine {
@@ -107,6 +110,83 @@ TEST(OptimizerTest, LambCountsItsStepsAndKnowsTheSegments) {
   }
 
   EXPECT_EQ(trainee.parameters, twin);
+}
+
+// Of the second segment another member counts what both have.
+TEST(OptimizerTest, LambOfPartsGoesByTheSumsOfItsReplica) {
+  Trainee trainee(LambOptions{.weight_decay = 0.125});
+  Vector twin = trainee.parameters;
+  Vector first(kLength);
+  Vector second(kLength);
+  Vector gradients = RandomVector(2);
+  std::vector<double> told;
+  const std::vector<double> of_all = {16, 4, 9, 81};
+  const ReplicaSums replica{.counts = {true, false}, .add = [&](std::span<double> sums) {
+                              told.assign(sums.begin(), sums.end());
+                              std::ranges::copy(of_all, sums.begin());
+                              return collective::Completion();
+                            }};
+
+  const cuda::LambStep step{.learning_rate = 0.125,
+                            .weight_decay = 0.125,
+                            .ratio_min = LambOptions().ratio_min,
+                            .ratio_max = LambOptions().ratio_max,
+                            .gradient_scale = 0.25f};
+  std::vector<double> own(4);
+  cuda::host::LambSums(step, kSegments, {gradients, twin, first, second}, own);
+  trainee.optimizer.Step(gradients, {.gradient = 0.25, .learning_rate = 0.125}, trainee.parameters,
+                         replica);
+
+  EXPECT_EQ(told, std::vector<double>({own[0], own[1], 0, 0}));
+  cuda::host::LambOfParts(step, kSegments, {gradients, twin, first, second}, of_all);
+  EXPECT_EQ(trainee.parameters, twin);
+}
+
+TEST(OptimizerTest, AStepWhoseSumsAreLostWasNone) {
+  Trainee trainee(LambOptions{});
+  trainee.Step(RandomVector(2));
+  const Vector parameters = trainee.parameters;
+  std::vector<Vector> state;
+  for (const auto& buffer : trainee.optimizer.State()) {
+    state.emplace_back(buffer.begin(), buffer.end());
+  }
+  Vector gradients = RandomVector(3);
+  const ReplicaSums replica{.counts = {true, true}, .add = [](std::span<double>) {
+                              return collective::Completion{
+                                  .progress = collective::Progress::kFailed, .reason = "the test"};
+                            }};
+
+  const collective::Completion stepped =
+      trainee.optimizer.Step(gradients, {.learning_rate = 0.125}, trainee.parameters, replica);
+
+  EXPECT_EQ(stepped.progress, collective::Progress::kFailed);
+  EXPECT_EQ(stepped.reason, "the test");
+  EXPECT_EQ(trainee.optimizer.steps(), 1u);
+  EXPECT_EQ(trainee.parameters, parameters);
+  for (std::size_t i = 0; i < state.size(); ++i) {
+    EXPECT_TRUE(std::ranges::equal(trainee.optimizer.State()[i], state[i])) << i;
+  }
+}
+
+// Who goes by each element alone asks nobody, and nobody asks where no step is taken.
+TEST(OptimizerTest, SumsAreAskedForWhereAStepNeedsThem) {
+  int asked = 0;
+  const ReplicaSums replica{.counts = {true, true}, .add = [&](std::span<double>) {
+                              ++asked;
+                              return collective::Completion();
+                            }};
+  const std::vector<double> shut(cuda::kGateLength);
+  for (const OptimizerOptions& options : kAll) {
+    Trainee trainee(options);
+    Vector gradients = RandomVector(2);
+    const bool lamb = std::holds_alternative<LambOptions>(options);
+
+    trainee.optimizer.Step(gradients, {.gate = shut}, trainee.parameters, replica);
+    EXPECT_EQ(asked, 0) << options.index();
+    trainee.optimizer.Step(gradients, {.learning_rate = 0.125}, trainee.parameters, replica);
+
+    EXPECT_EQ(asked, lamb ? 1 : 0) << options.index();
+  }
 }
 
 TEST(OptimizerTest, EveryStepIsCountedAndTheMembersOfAGroupStayEqual) {

@@ -43,7 +43,7 @@ struct PartRun {
   std::function<Completion(std::size_t gathering)> gather = [](std::size_t) {
     return Completion();
   };
-  WholeNorm whole_norm{};
+  ReplicaSums sums{.counts = {true}};
   std::uint64_t asks_after = 1;  // rank 0, in the round behind so many; kRounds: not
 };
 
@@ -67,7 +67,7 @@ PartMember RunPart(const PartRun& run, collective::Transport& transport) {
                             member.gathered.push_back(kept.rounds);
                             return run.gather(member.gathered.size());
                           },
-                      .whole_norm = run.whole_norm},
+                      .replica_sums = run.sums},
                      transport, plan);
   Instant now{};
   EXPECT_TRUE(engine.Begin(now));
@@ -126,8 +126,8 @@ TEST(PartsTest, AGatheringThatFailsIsTheEndOfTheGroup) {
 // A mean gradient of 3 here, of 15 in all: a norm of 5 is a third of that.
 TEST(PartsTest, ClippingGoesByTheNormOfAllParts) {
   PartRun run{.asks_after = kRounds};
-  run.whole_norm = [](std::span<const float> vector, double& norm2) {
-    norm2 += 25 * static_cast<double>(vector[0]) * static_cast<double>(vector[0]);
+  run.sums.add = [](std::span<double> sums) {
+    sums[0] *= 25;
     return Completion();
   };
   run.options.stop.rounds = 1;
@@ -139,8 +139,8 @@ TEST(PartsTest, ClippingGoesByTheNormOfAllParts) {
 
 TEST(PartsTest, ANormThatIsNotFiniteElsewhereSkipsTheStepHereToo) {
   PartRun run{.asks_after = kRounds};
-  run.whole_norm = [](std::span<const float>, double& norm2) {
-    norm2 = std::numeric_limits<double>::infinity();
+  run.sums.add = [](std::span<double> sums) {
+    sums[0] = std::numeric_limits<double>::infinity();
     return Completion();
   };
   for (const PartMember& member : RunParts(run)) {
@@ -151,7 +151,7 @@ TEST(PartsTest, ANormThatIsNotFiniteElsewhereSkipsTheStepHereToo) {
 
 TEST(PartsTest, AMeshThatIsLostWithTheNormAppliesNothing) {
   PartRun run{.asks_after = kRounds};
-  run.whole_norm = [](std::span<const float>, double&) {
+  run.sums.add = [](std::span<double>) {
     return Completion{.progress = Progress::kFailed, .reason = "the mesh is over"};
   };
   for (const PartMember& member : RunParts(run)) {

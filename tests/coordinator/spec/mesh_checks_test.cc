@@ -88,12 +88,6 @@ const Rule kWholeModels[] = {
        s.mutable_model()->set_precision(v1::PRECISION_BFLOAT16);
      },
      "model.precision", "is float32"},
-    {"Lamb",
-     [](auto& s) {
-       Split(s, v1::MESH_KIND_1D, 2);
-       s.mutable_optimizer()->mutable_lamb();
-     },
-     "optimizer.lamb", "norms of whole layers"},
     {"Shard",
      [](auto& s) {
        Split(s, v1::MESH_KIND_1D, 2);
@@ -185,6 +179,20 @@ TEST(MeshChecksTest, ReplicasMayTakeLocalSteps) {
 
   axis.set_policy(v1::SYNCHRONIZATION_POLICY_ADACOMM);
   axis.clear_period();
+  EXPECT_THAT(SpecViolations(spec), IsEmpty());
+}
+
+TEST(MeshChecksTest, LambHasTheNormsOfWholeLayersInParts) {
+  v1::JobSpec spec = SplitSpec(v1::MESH_KIND_2D, 4);
+  spec.mutable_optimizer()->mutable_lamb();
+
+  EXPECT_THAT(SpecViolations(spec), IsEmpty());
+}
+
+TEST(MeshChecksTest, AdascaleGoesByTheNoiseOfReplicas) {
+  v1::JobSpec spec = SplitSpec(v1::MESH_KIND_1D, 2);
+  spec.mutable_adapt()->mutable_learning_rate()->set_policy(v1::LEARNING_RATE_POLICY_ADASCALE);
+
   EXPECT_THAT(SpecViolations(spec), IsEmpty());
 }
 

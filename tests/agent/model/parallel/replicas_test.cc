@@ -14,6 +14,7 @@
 
 #include "agent/collective/in_process.h"
 #include "agent/engine/combine/lanes.h"
+#include "agent/engine/exact_sum.h"
 #include "agent/engine/round_engine.h"
 #include "agent/model/parallel/partition.h"
 #include "cuda/device.h"
@@ -29,11 +30,11 @@ constexpr std::uint64_t kTrained = 44;  // of 16 a round: an epoch's last round 
 constexpr std::uint32_t kRoundSamples = 16;
 constexpr std::uint64_t kEpochs = 4;
 
-engine::EngineOptions OptionsOfEngine() {
+engine::EngineOptions OptionsOfEngine(const engine::OptimizerOptions& optimizer) {
   return {.seed = 3,
           .train_samples = kTrained,
           .micro_batch = 64,
-          .optimizer = engine::SgdOptions{.learning_rate = 0.1, .momentum = 0.9},
+          .optimizer = optimizer,
           .stop = {.epochs = kEpochs}};
 }
 
@@ -69,16 +70,29 @@ struct TrainedMember {
   std::uint64_t rounds = 0;
 };
 
+// What a member trains with besides its model.
+struct Trainee {
+  engine::OptimizerOptions optimizer{};
+  std::span<float> parameters{};
+  std::span<float> gradients{};
+  double& loss_sum;
+  engine::ReplicaSums replica_sums{};
+};
+
 // Drives an engine over a model to the end.
-TrainedMember Train(Model& model, collective::Transport& transport, std::span<float> parameters,
-                    std::span<float> gradients, double& loss_sum) {
+TrainedMember Train(Model& model, collective::Transport& transport, const Trainee& trainee) {
   const ExampleSet all = Tokens(kTrained, 8);
   const std::unique_ptr<cuda::Device> device = cuda::MakeHostDevice("cpu:0");
-  engine::Member member(OptionsOfEngine(), *device, model.segments(), parameters);
+  const std::span<float> gradients = trainee.gradients;
+  engine::Member member(OptionsOfEngine(trainee.optimizer), *device, model.segments(),
+                        trainee.parameters);
   policies::Plan plan;
   const auto members = static_cast<std::uint32_t>(transport.size());
   plan.batch_sizes.assign(members, kRoundSamples / members);
-  engine::RoundEngine engine(member, {.gradients = gradients, .loss_sum = {&loss_sum, 1}},
+  engine::RoundEngine engine(member,
+                             {.gradients = gradients,
+                              .loss_sum = {&trainee.loss_sum, 1},
+                              .replica_sums = trainee.replica_sums},
                              transport, plan);
   TrainedMember trained;
   Instant now = collective::kTestNow;
@@ -110,10 +124,25 @@ std::size_t GradientsOf(const Model& model, int members) {
   return cuda::FlatLength(model.segments()) + engine::LaneCount(static_cast<std::size_t>(members));
 }
 
+// Over the replica whose part the model is.
+engine::ReplicaSums SumsOf(const PartitionedModel& model, collective::MeshGroups& groups) {
+  return {.counts = model.counts(), .add = [&groups](std::span<double> sums) {
+            collective::Completion row = engine::SumExactly(*groups.row, sums);
+            if (row.progress == collective::Progress::kFailed) return row;
+            return engine::SumExactly(*groups.column, sums);
+          }};
+}
+
 struct Replica {
   const char* name;
   MeshKind kind;
+  engine::OptimizerOptions optimizer;
 };
+
+const engine::SgdOptions kSgd{.learning_rate = 0.1, .momentum = 0.9};
+// Its epsilon is as large as gradients are, so that its direction is no further off than they are,
+// twice over, and the ratio as much again: less than momentum makes of it.
+const engine::LambOptions kLamb{.learning_rate = 0.05, .epsilon = 0.01};
 
 class ReplicasTest : public ::testing::TestWithParam<Replica> {};
 
@@ -124,8 +153,11 @@ TEST_P(ReplicasTest, TwoTrainAsOneWorkerDoes) {
   const auto alone =
       std::move(collective::MakeInProcessGroup(1, [] { return collective::kTestNow; }).front());
   const AlignedFloats dense_gradients(GradientsOf(*dense.model, 1));
-  const TrainedMember expected =
-      Train(*dense.model, *alone, dense.parameters.span(), dense_gradients.span(), dense.loss_sum);
+  const TrainedMember expected = Train(*dense.model, *alone,
+                                       {.optimizer = GetParam().optimizer,
+                                        .parameters = dense.parameters.span(),
+                                        .gradients = dense_gradients.span(),
+                                        .loss_sum = dense.loss_sum});
   ASSERT_TRUE(dense.model->SaveSafetensors(folder.Path("dense")).ok());
 
   // Eight over sockets, as two replicas.
@@ -142,8 +174,12 @@ TEST_P(ReplicasTest, TwoTrainAsOneWorkerDoes) {
     const std::span<float> vector =
         gradients.span().first(cuda::FlatLength(part.model->segments()));
     collective::ReplicaTransport transport(*mesh.world.front(), mesh.groups, shape, vector);
-    members[index] =
-        Train(*part.model, transport, part.parameters.span(), gradients.span(), part.loss_sum);
+    members[index] = Train(*part.model, transport,
+                           {.optimizer = GetParam().optimizer,
+                            .parameters = part.parameters.span(),
+                            .gradients = gradients.span(),
+                            .loss_sum = part.loss_sum,
+                            .replica_sums = SumsOf(*part.model, mesh.groups)});
     const std::string file = folder.Path("replica " + std::to_string(rank / 4));
     EXPECT_TRUE(part.model->SaveSafetensors(file).ok());
     // Who leaves ends the groups of those who still write.
@@ -178,8 +214,10 @@ TEST_P(ReplicasTest, TwoTrainAsOneWorkerDoes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(OfFourDevices, ReplicasTest,
-                         ::testing::Values(Replica{"in2d", MeshKind::k2d},
-                                           Replica{"in1d", MeshKind::k1d}),
+                         ::testing::Values(Replica{"in2d", MeshKind::k2d, kSgd},
+                                           Replica{"in1d", MeshKind::k1d, kSgd},
+                                           Replica{"Lambin2d", MeshKind::k2d, kLamb},
+                                           Replica{"Lambin1d", MeshKind::k1d, kLamb}),
                          [](const ::testing::TestParamInfo<Replica>& test) {
                            return std::string(test.param.name);
                          });
