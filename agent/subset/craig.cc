@@ -13,6 +13,7 @@
 #include "agent/engine/samples/permutation.h"
 #include "agent/subset/facility_location.h"
 #include "agent/subset/quotas.h"
+#include "agent/subset/weights.h"
 #include "base/check.h"
 #include "base/rng.h"
 
@@ -399,29 +400,31 @@ class Selection {
   }
 
   void Make() {
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> all;
-    std::uint64_t total = 0;
+    double total = 0;
+    for (const Class& one : classes_) total += static_cast<double>(one.size);
+    const double mean = total / static_cast<double>(options_.size);
+    std::vector<std::pair<std::uint64_t, double>> all;
     for (const std::vector<Pick>& picks : picks_) {
-      for (const Pick& pick : picks) {
-        all.emplace_back(pick.sample, pick.weight);
-        total += pick.weight;
-      }
+      std::vector<double> weights;
+      for (const Pick& pick : picks) weights.push_back(static_cast<double>(pick.weight) / mean);
+      HoldBelow(weights, options_.weight_max);
+      for (std::size_t k = 0; k < picks.size(); ++k) all.emplace_back(picks[k].sample, weights[k]);
     }
     std::ranges::sort(all);
     engine::Subset& subset = selected_.subset.emplace(engine::Subset{.number = options_.number});
     SelectionFacts& facts = selected_.facts;
     bool alike = true;
     facts.weight_max = 0;
-    const double scale = static_cast<double>(all.size()) / static_cast<double>(total);
     for (const auto& [sample, weight] : all) {
       subset.samples.push_back(sample);
-      subset.weights.push_back(static_cast<float>(static_cast<double>(weight) * scale));
+      subset.weights.push_back(static_cast<float>(weight));
       facts.weight_max = std::max<double>(facts.weight_max, subset.weights.back());
       alike = alike && subset.weights.back() == 1;
     }
+    facts.effective = EffectiveCount(subset.weights);
     if (alike) subset.weights.clear();
     facts.samples = all.size();
-    facts.error /= static_cast<double>(total);
+    facts.error /= total;
   }
 
   const Proxies& own_;
@@ -509,10 +512,11 @@ std::string Describe(const SelectionFacts& facts) {
   if (facts.kept) return "what was chosen before stays: " + excluded;
   std::string text =
       std::to_string(facts.samples) + " of " + std::to_string(facts.of) + " samples, " +
-      SharesText(facts) + ", weights up to " + Number(facts.weight_max) + ", error " +
-      Number(facts.error) + " of " + Number(facts.norm) + ", in " +
-      Number(facts.proxy_seconds + facts.greedy_seconds) + " s (gradients " +
-      Number(facts.proxy_seconds) + " s, choice " + Number(facts.greedy_seconds) + " s)";
+      SharesText(facts) + ", weights up to " + Number(facts.weight_max) + " (as even as " +
+      std::to_string(std::llround(facts.effective)) + " equal ones), error " + Number(facts.error) +
+      " of " + Number(facts.norm) + ", in " + Number(facts.proxy_seconds + facts.greedy_seconds) +
+      " s (gradients " + Number(facts.proxy_seconds) + " s, choice " +
+      Number(facts.greedy_seconds) + " s)";
   return excluded.empty() ? text : text + "; " + excluded;
 }
 
