@@ -23,8 +23,6 @@ namespace {
 using collective::Completion;
 using collective::Progress;
 
-// Of a sum of expected gains, what drawing samples may cost.
-constexpr double kDelta = 0.1;
 // Of the samples without a proxy: above it something is wrong with the parameters.
 constexpr double kExcludedMax = 0.01;
 constexpr std::uint64_t kCountMax = 1u << 24;  // float32 counts as far
@@ -201,11 +199,6 @@ class Selection {
     return Rng(options_.seed).Fork("craig").Next() ^ Mix64((options_.number << 20) + c);
   }
 
-  // Of more points than whose distances are kept a pick is the best of a sample, not of all.
-  static std::size_t SampleFor(std::size_t points, std::size_t budget) {
-    return points > kKeptPoints ? SampleOf(points, budget, kDelta) : 0;
-  }
-
   bool PickOwn() {
     for (std::size_t c = 0; c < classes_.size(); ++c) {
       const std::vector<std::uint64_t>& quotas = classes_[c].picks[member_];
@@ -228,11 +221,9 @@ class Selection {
     std::vector<float> values;
     for (const std::size_t i : of_piece) Append(values, ProxyOf(i));
     const Points points{.values = values, .width = own_.width};
-    const Picked picked =
-        PickGreedily(points, {.budget = static_cast<std::size_t>(budget),
-                              .seed = SeedOf(c),
-                              .sample = SampleFor(points.size(), static_cast<std::size_t>(budget)),
-                              .go_on = [this] { return GoOn(); }});
+    const Picked picked = PickGreedily(points, {.budget = static_cast<std::size_t>(budget),
+                                                .seed = SeedOf(c),
+                                                .go_on = [this] { return GoOn(); }});
     if (picked.points.empty()) return false;
     for (std::size_t k = 0; k < picked.points.size(); ++k) {
       own_picks_.push_back(PickOf(c, of_piece[picked.points[k]], picked.weights[k]));
@@ -314,12 +305,11 @@ class Selection {
         weights.push_back(pick.weight);
       }
       const auto quota = static_cast<std::size_t>(classes_[c].quota);
-      const Picked picked = PickGreedily({.values = values, .width = own_.width},
-                                         {.budget = quota,
-                                          .weights = weights,
-                                          .seed = SeedOf(c),
-                                          .sample = SampleFor(weights.size(), quota),
-                                          .go_on = [this] { return GoOn(); }});
+      const Picked picked =
+          PickGreedily({.values = values, .width = own_.width},
+                       {.budget = quota, .weights = weights, .seed = SeedOf(c), .go_on = [this] {
+                          return GoOn();
+                        }});
       if (picked.points.empty()) return false;
       for (std::size_t k = 0; k < picked.points.size(); ++k) {
         places[begin + picked.points[k]] = static_cast<float>(k + 1);

@@ -25,10 +25,11 @@
 namespace tactus::subset {
 
 // Pieces, and what one member picks among at once, have so many samples at most: the time of a pick
-// grows with their square.
-inline constexpr std::size_t kPieceMax = 16384;
+// grows with their square, and training on what pieces of 1,000 pick is as good as on what a whole
+// class of 9,000 does (docs/benchmarks.md).
+inline constexpr std::size_t kPieceMax = 1024;
 // The same of proxies of this width: fewer of wide ones, so that the time stays about that of the
-// largest at width 16. In [256, kPieceMax] for widths up to 65536. A power of two.
+// largest at width 4096. In [256, kPieceMax] for widths up to 65536. A power of two.
 std::size_t PieceMaxOf(std::size_t width);
 
 // No sample counts for more than so many, at a mean of 1.

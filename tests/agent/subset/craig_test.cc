@@ -289,7 +289,7 @@ TEST(CraigTest, WhatWasFoundIsDescribed) {
 TEST(CraigTest, ALargeClassIsChosenInPieces) {
   Rng rng(9);
   World world{.width = 1};
-  for (std::size_t i = 0; i < kPieceMax + 500; ++i) {
+  for (std::size_t i = 0; i < 16 * kPieceMax + 500; ++i) {
     world.values.push_back(static_cast<float>(rng.Uniform()));
     world.classes.push_back(0);
   }
@@ -301,13 +301,14 @@ TEST(CraigTest, ALargeClassIsChosenInPieces) {
   const double sum =
       std::accumulate(selected.subset->weights.begin(), selected.subset->weights.end(), 0.0);
   EXPECT_NEAR(sum, 10000, 0.5);
-  EXPECT_LT(selected.facts.error, 1e-4);
+  // Of pieces of 938 the 41 % that were not picked have a neighbour within half a spacing or so.
+  EXPECT_LT(selected.facts.error, 0.41 / (2 * 938));
 }
 
 TEST(CraigTest, PiecesOfWideProxiesAreSmaller) {
   EXPECT_EQ(PieceMaxOf(1), kPieceMax);
-  EXPECT_EQ(PieceMaxOf(16), kPieceMax);
-  EXPECT_EQ(PieceMaxOf(256), 4096u);
+  EXPECT_EQ(PieceMaxOf(4096), kPieceMax);
+  EXPECT_EQ(PieceMaxOf(16384), 512u);
   EXPECT_EQ(PieceMaxOf(65536), 256u);
 }
 
@@ -315,19 +316,19 @@ TEST(CraigTest, PiecesOfWideProxiesAreSmaller) {
 TEST(CraigTest, BesideIsCalledWhileItComputes) {
   Rng rng(4);
   World world{.width = 64};
-  for (std::size_t i = 0; i < 1500; ++i) {
+  for (std::size_t i = 0; i < 2 * kPieceMax; ++i) {
     for (std::size_t k = 0; k < 64; ++k) world.values.push_back(static_cast<float>(rng.Normal()));
     world.classes.push_back(0);
   }
   const auto alone = collective::MakeInProcessGroup(1, [] { return Instant{}; });
-  const SelectionOptions options{.samples = 1500, .size = 300};
+  const SelectionOptions options{.samples = 2 * kPieceMax, .size = 300};
   int called = 0;
 
   const Selected selected = SelectCraig(ProxiesOf(world, PartOf(options, 0, 1)), options, *alone[0],
                                         [&called] { ++called; });
 
   ASSERT_TRUE(selected.subset);
-  EXPECT_GE(called, 8);  // 1500^2 x 64 products
+  EXPECT_GE(called, 8);  // twice 1024^2 x 64 products
 }
 
 TEST(RandomSubsetTest, IsDrawnBySeedAndNumber) {
