@@ -1,7 +1,7 @@
 // What a choice of samples costs: processor seconds of 30 % of the samples of one class, by proxies
 // as logistic regression has (inputs, 54 numbers in 40 clusters) and as ten classes have (gradients
-// by the output), with all distances kept, computed again, and by drawn candidates; and how much of
-// the mean way to the nearest picked sample each leaves, of that of the first.
+// by the output), of the whole class at once and in pieces as workers cut it; and how much of the
+// mean way to the nearest picked sample pieces leave, of that of the first.
 //
 //   bench_subset_choice [samples]
 
@@ -10,8 +10,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <span>
 #include <vector>
 
+#include "agent/subset/craig.h"
 #include "agent/subset/facility_location.h"
 #include "base/rng.h"
 
@@ -60,21 +62,36 @@ struct Shape {
   std::size_t width;
 };
 
+// The part of the points at every `step`th place from `first` on.
+std::vector<float> Part(const Shape& shape, std::size_t first, std::size_t step) {
+  std::vector<float> part;
+  for (std::size_t i = first; i < shape.values.size() / shape.width; i += step) {
+    const auto row = std::span(shape.values).subspan(i * shape.width, shape.width);
+    part.insert(part.end(), row.begin(), row.end());
+  }
+  return part;
+}
+
 void Measure(const Shape& shape) {
-  const Points points{.values = shape.values, .width = shape.width};
-  const std::size_t budget = std::max<std::size_t>(1, points.size() * 3 / 10);
-  double exact = 0;
-  const auto row = [&](const char* name, const GreedyOptions& options) {
+  const std::size_t samples = shape.values.size() / shape.width;
+  double whole = 0;
+  for (const std::size_t piece_max : {samples, kPieceMax}) {
+    const std::size_t pieces = (samples + piece_max - 1) / piece_max;
     const std::clock_t begun = std::clock();
-    const Picked picked = PickGreedily(points, options);
+    double error = 0;
+    std::size_t picks = 0;
+    for (std::size_t piece = 0; piece < pieces; ++piece) {
+      const std::vector<float> values = Part(shape, piece, pieces);
+      const Points points{.values = values, .width = shape.width};
+      const std::size_t budget = std::max<std::size_t>(1, points.size() * 3 / 10);
+      error += PickGreedily(points, {.budget = budget}).error;
+      picks += budget;
+    }
     const double seconds = static_cast<double>(std::clock() - begun) / CLOCKS_PER_SEC;
-    if (exact == 0) exact = picked.error;
-    std::printf("%-10s %8zu %8zu  %-14s %9.2f %9.4f\n", shape.name, points.size(), budget, name,
-                seconds, picked.error / exact);
-  };
-  row("kept", {.budget = budget, .kept_max = points.size()});
-  row("computed again", {.budget = budget, .kept_max = 0});
-  row("drawn", {.budget = budget, .sample = SampleOf(points.size(), budget, 0.1), .kept_max = 0});
+    if (whole == 0) whole = error;
+    std::printf("%-10s %8zu %8zu %8zu %9.2f %9.4f\n", shape.name, samples, picks, pieces, seconds,
+                error / whole);
+  }
 }
 
 }  // namespace
@@ -83,8 +100,8 @@ void Measure(const Shape& shape) {
 int main(int argc, char** argv) {
   const int wanted = argc > 1 ? std::atoi(argv[1]) : 9000;
   const auto samples = static_cast<std::size_t>(std::max(wanted, 2));
-  std::printf("%-10s %8s %8s  %-14s %9s %9s\n", "proxies", "samples", "picks", "distances",
-              "seconds", "error");
+  std::printf("%-10s %8s %8s %8s %9s %9s\n", "proxies", "samples", "picks", "pieces", "seconds",
+              "error");
   tactus::subset::Measure({"inputs", tactus::subset::Inputs(samples), 54});
   tactus::subset::Measure({"gradients", tactus::subset::Gradients(samples), 10});
 }

@@ -13,6 +13,7 @@
 #include "agent/engine/samples/permutation.h"
 #include "agent/subset/facility_location.h"
 #include "agent/subset/quotas.h"
+#include "agent/subset/weights.h"
 #include "base/check.h"
 #include "base/rng.h"
 
@@ -22,8 +23,6 @@ namespace {
 using collective::Completion;
 using collective::Progress;
 
-// Of a sum of expected gains, what drawing samples may cost.
-constexpr double kDelta = 0.1;
 // Of the samples without a proxy: above it something is wrong with the parameters.
 constexpr double kExcludedMax = 0.01;
 constexpr std::uint64_t kCountMax = 1u << 24;  // float32 counts as far
@@ -200,11 +199,6 @@ class Selection {
     return Rng(options_.seed).Fork("craig").Next() ^ Mix64((options_.number << 20) + c);
   }
 
-  // Of more points than whose distances are kept a pick is the best of a sample, not of all.
-  static std::size_t SampleFor(std::size_t points, std::size_t budget) {
-    return points > kKeptPoints ? SampleOf(points, budget, kDelta) : 0;
-  }
-
   bool PickOwn() {
     for (std::size_t c = 0; c < classes_.size(); ++c) {
       const std::vector<std::uint64_t>& quotas = classes_[c].picks[member_];
@@ -227,11 +221,9 @@ class Selection {
     std::vector<float> values;
     for (const std::size_t i : of_piece) Append(values, ProxyOf(i));
     const Points points{.values = values, .width = own_.width};
-    const Picked picked =
-        PickGreedily(points, {.budget = static_cast<std::size_t>(budget),
-                              .seed = SeedOf(c),
-                              .sample = SampleFor(points.size(), static_cast<std::size_t>(budget)),
-                              .go_on = [this] { return GoOn(); }});
+    const Picked picked = PickGreedily(points, {.budget = static_cast<std::size_t>(budget),
+                                                .seed = SeedOf(c),
+                                                .go_on = [this] { return GoOn(); }});
     if (picked.points.empty()) return false;
     for (std::size_t k = 0; k < picked.points.size(); ++k) {
       own_picks_.push_back(PickOf(c, of_piece[picked.points[k]], picked.weights[k]));
@@ -313,12 +305,11 @@ class Selection {
         weights.push_back(pick.weight);
       }
       const auto quota = static_cast<std::size_t>(classes_[c].quota);
-      const Picked picked = PickGreedily({.values = values, .width = own_.width},
-                                         {.budget = quota,
-                                          .weights = weights,
-                                          .seed = SeedOf(c),
-                                          .sample = SampleFor(weights.size(), quota),
-                                          .go_on = [this] { return GoOn(); }});
+      const Picked picked =
+          PickGreedily({.values = values, .width = own_.width},
+                       {.budget = quota, .weights = weights, .seed = SeedOf(c), .go_on = [this] {
+                          return GoOn();
+                        }});
       if (picked.points.empty()) return false;
       for (std::size_t k = 0; k < picked.points.size(); ++k) {
         places[begin + picked.points[k]] = static_cast<float>(k + 1);
@@ -399,29 +390,31 @@ class Selection {
   }
 
   void Make() {
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> all;
-    std::uint64_t total = 0;
+    double total = 0;
+    for (const Class& one : classes_) total += static_cast<double>(one.size);
+    const double mean = total / static_cast<double>(options_.size);
+    std::vector<std::pair<std::uint64_t, double>> all;
     for (const std::vector<Pick>& picks : picks_) {
-      for (const Pick& pick : picks) {
-        all.emplace_back(pick.sample, pick.weight);
-        total += pick.weight;
-      }
+      std::vector<double> weights;
+      for (const Pick& pick : picks) weights.push_back(static_cast<double>(pick.weight) / mean);
+      HoldBelow(weights, options_.weight_max);
+      for (std::size_t k = 0; k < picks.size(); ++k) all.emplace_back(picks[k].sample, weights[k]);
     }
     std::ranges::sort(all);
     engine::Subset& subset = selected_.subset.emplace(engine::Subset{.number = options_.number});
     SelectionFacts& facts = selected_.facts;
     bool alike = true;
     facts.weight_max = 0;
-    const double scale = static_cast<double>(all.size()) / static_cast<double>(total);
     for (const auto& [sample, weight] : all) {
       subset.samples.push_back(sample);
-      subset.weights.push_back(static_cast<float>(static_cast<double>(weight) * scale));
+      subset.weights.push_back(static_cast<float>(weight));
       facts.weight_max = std::max<double>(facts.weight_max, subset.weights.back());
       alike = alike && subset.weights.back() == 1;
     }
+    facts.effective = EffectiveCount(subset.weights);
     if (alike) subset.weights.clear();
     facts.samples = all.size();
-    facts.error /= static_cast<double>(total);
+    facts.error /= total;
   }
 
   const Proxies& own_;
@@ -509,10 +502,11 @@ std::string Describe(const SelectionFacts& facts) {
   if (facts.kept) return "what was chosen before stays: " + excluded;
   std::string text =
       std::to_string(facts.samples) + " of " + std::to_string(facts.of) + " samples, " +
-      SharesText(facts) + ", weights up to " + Number(facts.weight_max) + ", error " +
-      Number(facts.error) + " of " + Number(facts.norm) + ", in " +
-      Number(facts.proxy_seconds + facts.greedy_seconds) + " s (gradients " +
-      Number(facts.proxy_seconds) + " s, choice " + Number(facts.greedy_seconds) + " s)";
+      SharesText(facts) + ", weights up to " + Number(facts.weight_max) + " (as even as " +
+      std::to_string(std::llround(facts.effective)) + " equal ones), error " + Number(facts.error) +
+      " of " + Number(facts.norm) + ", in " + Number(facts.proxy_seconds + facts.greedy_seconds) +
+      " s (gradients " + Number(facts.proxy_seconds) + " s, choice " +
+      Number(facts.greedy_seconds) + " s)";
   return excluded.empty() ? text : text + "; " + excluded;
 }
 

@@ -25,11 +25,15 @@
 namespace tactus::subset {
 
 // Pieces, and what one member picks among at once, have so many samples at most: the time of a pick
-// grows with their square.
-inline constexpr std::size_t kPieceMax = 16384;
+// grows with their square, and training on what pieces of 1,000 pick is as good as on what a whole
+// class of 9,000 does (docs/benchmarks.md).
+inline constexpr std::size_t kPieceMax = 1024;
 // The same of proxies of this width: fewer of wide ones, so that the time stays about that of the
-// largest at width 16. In [256, kPieceMax] for widths up to 65536. A power of two.
+// largest at width 4096. In [256, kPieceMax] for widths up to 65536. A power of two.
 std::size_t PieceMaxOf(std::size_t width);
+
+// No sample counts for more than so many, at a mean of 1.
+inline constexpr double kWeightMax = 2;
 
 // Equal on all members.
 struct SelectionOptions {
@@ -38,6 +42,7 @@ struct SelectionOptions {
   std::uint64_t seed = 1;
   std::uint64_t number = 1;             // of this selection, from 1
   std::vector<std::uint32_t> shares{};  // of the members, as their speeds; empty or zeros: equal
+  double weight_max = kWeightMax;       // of a sample, at a mean of 1; >= 1: HoldBelow in its class
 };
 
 // The samples whose proxies a member is to compute, rising: a random part of all, as large as its
@@ -63,9 +68,11 @@ struct SelectionFacts {
   bool kept = false;           // more than 1 % were, and what was chosen before stays
   std::vector<std::uint64_t> class_sizes{};
   std::vector<std::uint64_t> class_quotas{};
-  double error = 0;       // epsilon / n: the mean way to the nearest of the subset
+  double error = 0;       // epsilon / n: the mean way to the nearest of the subset; what the sum of
+                          // all misses by weights that were not held below a bound is no more
   double norm = 0;        // the mean length of a proxy, beside it
   double weight_max = 1;  // of weights whose mean is 1
+  double effective = 0;   // EffectiveCount of the weights
   double proxy_seconds = 0;
   double greedy_seconds = 0;
 };

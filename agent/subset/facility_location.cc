@@ -1,7 +1,6 @@
 #include "agent/subset/facility_location.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <memory>
@@ -15,7 +14,6 @@
 namespace tactus::subset {
 namespace {
 
-constexpr std::size_t kLanes = 8;
 // Longer ones count as this long: twice as far is still a number.
 constexpr float kLongest = 0x1p125f;
 
@@ -50,13 +48,12 @@ TACTUS_VECTOR_CLONES void Round(std::span<float> ways, double shift) {
 class Distances {
  public:
   // weight  the sum of the weights that they are added up by
-  Distances(const Points& points, std::uint64_t weight, std::size_t kept_max, Work& work)
-      : points_(points), to_(points), work_(work), n_(points.size()), keeps_(n_ <= kept_max) {
+  Distances(const Points& points, std::uint64_t weight, Work& work)
+      : points_(points), to_(points), work_(work), n_(points.size()), known_(n_) {
     together_ =
         std::clamp<std::size_t>(kProductsBetween / points.values.size(), 1, DistancesTo::kTogether);
     // Not filled with zeros: half a second of one core where they are many.
-    ways_ = std::make_unique_for_overwrite<float[]>((keeps_ ? n_ : together_) * n_);
-    known_.resize(keeps_ ? n_ : 0);
+    ways_ = std::make_unique_for_overwrite<float[]>(n_ * n_);
     const std::size_t first = 0;
     for (const float way : From(std::span(&first, 1)).front()) bound_ = std::max(bound_, way);
     bound_ *= 2;
@@ -80,12 +77,11 @@ class Distances {
     found_.clear();
     wanted_.clear();
     for (const std::size_t point : points) {
-      const std::size_t place = keeps_ ? point : found_.size();
-      const std::span<float> ways(ways_.get() + place * n_, n_);
+      const std::span<float> ways(ways_.get() + point * n_, n_);
       found_.push_back(ways);
-      if (keeps_ && known_[point]) continue;
+      if (known_[point]) continue;
       wanted_.push_back({.from = points_.Row(point), .ways = ways});
-      if (keeps_) known_[point] = true;
+      known_[point] = true;
     }
     to_.Compute(wanted_);
     for (const DistancesTo::Row& row : wanted_) Round(row.ways, shift_);
@@ -98,10 +94,9 @@ class Distances {
   const DistancesTo to_;
   Work& work_;
   const std::size_t n_;
-  const bool keeps_;
   std::size_t together_ = 1;
-  std::unique_ptr<float[]> ways_;  // [n, n], or of the last rows that were asked for
-  std::vector<bool> known_;        // of the kept rows
+  std::unique_ptr<float[]> ways_;  // [n, n]
+  std::vector<bool> known_;        // of its rows
   std::vector<std::span<const float>> found_;
   std::vector<DistancesTo::Row> wanted_;
   float bound_ = 0;
@@ -129,7 +124,7 @@ class Greedy {
         options_(options),
         weights_(WeightsOf(options, points.size())),
         weight_(std::accumulate(weights_.begin(), weights_.end(), 0.0)),
-        distances_(points, static_cast<std::uint64_t>(weight_), options.kept_max, work_),
+        distances_(points, static_cast<std::uint64_t>(weight_), work_),
         owner_(points.size()) {
     nearest_.assign(points.size(), distances_.bound());
   }
@@ -137,8 +132,6 @@ class Greedy {
   Picked Run() {
     if (distances_.bound() == 0) {
       PickAny();
-    } else if (options_.sample > 0) {
-      PickOfSamples();
     } else {
       PickOfAll();
     }
@@ -215,42 +208,6 @@ class Greedy {
     return sums;
   }
 
-  void PickOfSamples() {
-    Rng rng(options_.seed);
-    std::vector<std::size_t> left = All();
-    while (!full()) {
-      const std::size_t drawn = std::min(options_.sample, left.size());
-      for (std::size_t i = 0; i < drawn; ++i) {
-        std::swap(left[i], left[i + rng.Below(left.size() - i)]);
-      }
-      std::size_t best = 0;
-      double most = -1;
-      ForRows(std::span(left).first(drawn), [&](std::size_t k, std::span<const float> row) {
-        const double gain = GainOf(row);
-        if (gain < most || (gain == most && left[k] > left[best])) return;
-        best = k;
-        most = gain;
-      });
-      Take(left[best], most);
-      left[best] = left.back();
-      left.pop_back();
-    }
-  }
-
-  double GainOf(std::span<const float> row) const {
-    std::array<double, kLanes> sums{};
-    const std::size_t whole = row.size() / kLanes * kLanes;
-    for (std::size_t i = 0; i < whole; i += kLanes) {
-      for (std::size_t lane = 0; lane < kLanes; ++lane) sums[lane] += TermOf(i + lane, row);
-    }
-    for (std::size_t i = whole; i < row.size(); ++i) sums[0] += TermOf(i, row);
-    return std::accumulate(sums.begin(), sums.end(), 0.0);
-  }
-  double TermOf(std::size_t i, std::span<const float> row) const {
-    const float still = std::min(nearest_[i], row[i]);
-    return weights_[i] * (static_cast<double>(nearest_[i]) - static_cast<double>(still));
-  }
-
   void PickAny() {
     const engine::EpochPermutation order(nearest_.size(), options_.seed, 0);
     for (std::size_t i = 0; !full(); ++i) Take(static_cast<std::size_t>(order.At(i)), 0);
@@ -283,13 +240,6 @@ class Greedy {
 Picked PickGreedily(const Points& points, const GreedyOptions& options) {
   TACTUS_CHECK(options.budget >= 1 && options.budget <= points.size());
   return Greedy(points, options).Run();
-}
-
-std::size_t SampleOf(std::size_t points, std::size_t budget, double delta) {
-  TACTUS_CHECK(budget >= 1 && delta > 0 && delta < 1);
-  const double wanted =
-      static_cast<double>(points) / static_cast<double>(budget) * std::log(1 / delta);
-  return static_cast<std::size_t>(std::ceil(wanted));
 }
 
 }  // namespace tactus::subset

@@ -12,9 +12,6 @@
 
 namespace tactus::subset {
 
-// Of how many points all distances are kept: 484 MiB of them.
-inline constexpr std::size_t kKeptPoints = 11264;
-
 // What was picked of n points.
 struct Picked {
   std::vector<std::size_t> points{};     // in the order of their picking
@@ -28,11 +25,7 @@ struct GreedyOptions {
   std::size_t budget = 1;  // points to pick, in [1, n]
   // How much each point counts, >= 1; empty: 1. At most 2^24 each.
   std::span<const std::uint64_t> weights{};
-  std::uint64_t seed = 1;  // of which are picked where all are alike, and of samples
-  // > 0: each pick is the best of so many that are drawn, not of all (SampleOf).
-  std::size_t sample = 0;
-  // Distances of more points are computed again whenever they are looked at: time, and no more.
-  std::size_t kept_max = kKeptPoints;
+  std::uint64_t seed = 1;  // of which are picked where all are alike
   // Asked each time that kProductsBetween or a row more were computed; false: it ends at once, and
   // nothing is picked.
   std::function<bool()> go_on{};
@@ -44,9 +37,6 @@ inline constexpr std::size_t kProductsBetween = std::size_t{1} << 24;
 // Picks, one by one, the point that raises
 //
 //   F(S) = sum_i w_i max_{j in S} (D - d_ij),   D the longest distance
-//
-// (where picks are of drawn points twice the longest one from the first, which is no less: it
-// raises the first gain of each alike, and so changes nothing in what is picked)
 //
 // most (ties: the lower point), and gives every point to the nearest picked one (ties: the earlier
 // picked), a picked one to itself. F is monotone and submodular: F(S) >= (1 - 1/e) of the best S of
@@ -61,15 +51,9 @@ inline constexpr std::size_t kProductsBetween = std::size_t{1} << 24;
 // |sum_i w_i x_i - sum_j weight_j x_j| <= error.
 //
 // Time n^2 (width + c), c how often the nearest picked one of a point changes in the mean: some
-// five times for thousands of picks. Of drawn points: n budget sample width. Memory n^2 up to
-// kept_max points, n from there on. Any thread.
+// five times for thousands of picks. Memory: all distances, n^2 of them. Any thread.
 // Source: [craig] by way of its public code, which this differs from where that is wrong; see
 // docs/decisions/0093-weighted-subsets.md.
 Picked PickGreedily(const Points& points, const GreedyOptions& options);
-
-// How many points a pick is the best of, for an expected F of 1 - 1/e - delta of the best:
-// ceil(n / budget ln(1 / delta)). delta in (0, 1).
-// Source: stochastic greedy; memory, unverified.
-std::size_t SampleOf(std::size_t points, std::size_t budget, double delta);
 
 }  // namespace tactus::subset

@@ -7,7 +7,10 @@ namespace tactus::spec {
 
 // As model::WhyNotFused has it of the model, which the worker asks again.
 std::string WhyByItself(const ResolvedSpec& spec) {
-  if (spec->has_program()) return "program: trains by itself";
+  if (spec->has_program()) {
+    return "program: its code is a process; one program trains several models together by "
+           "tactus_train.fused (docs/python.md)";
+  }
   const v1::Workers& workers = spec->workers();
   if (workers.max() != 1) {
     return "workers.max: found " + std::to_string(workers.max()) + ", allowed is 1";

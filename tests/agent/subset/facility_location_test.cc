@@ -142,12 +142,6 @@ TEST_F(FacilityLocationPaperTest, OneTwoFourAndAllOfSix) {
   EXPECT_EQ(Pick(6).error, 0);
 }
 
-TEST_F(FacilityLocationPaperTest, SamplesOfStochasticGreedy) {
-  EXPECT_EQ(SampleOf(1000, 100, 0.01), 47u);
-  EXPECT_EQ(SampleOf(1000, 100, 0.1), 24u);
-  EXPECT_EQ(SampleOf(1000, 100, 0.5), 7u);
-}
-
 TEST(FacilityLocationPropertyTest, PicksWhatNaivePicks) {
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     SCOPED_TRACE(seed);
@@ -161,8 +155,7 @@ TEST(FacilityLocationPropertyTest, PicksWhatNaivePicks) {
     const Picked picked =
         PickGreedily(cloud.points(), {.budget = budget,
                                       .weights = weighted ? std::span<const std::uint64_t>(weights)
-                                                          : std::span<const std::uint64_t>(),
-                                      .kept_max = seed % 2 == 0 ? kKeptPoints : 0});
+                                                          : std::span<const std::uint64_t>()});
 
     // Where all are alike any are picked.
     if (ValueOf(cloud.points(), {0}, weights) == 0) continue;
@@ -192,13 +185,10 @@ TEST(FacilityLocationPropertyTest, PicksWhatNaivePicksOfManyWidePoints) {
     const std::vector<std::uint64_t> weights(points, 1 + seed / 2);
     const Naive naive = PickNaively(cloud.points(), n / 2, weights);
 
-    for (const std::size_t kept_max : {points, points - 1}) {
-      const Picked picked =
-          PickGreedily(cloud.points(), {.budget = n / 2, .weights = weights, .kept_max = kept_max});
+    const Picked picked = PickGreedily(cloud.points(), {.budget = n / 2, .weights = weights});
 
-      ASSERT_EQ(picked.points, naive.points);
-      ASSERT_EQ(picked.gains, naive.gains);
-    }
+    ASSERT_EQ(picked.points, naive.points);
+    ASSERT_EQ(picked.gains, naive.gains);
   }
 }
 
@@ -211,8 +201,8 @@ TEST(FacilityLocationPropertyTest, WeightsErrorAndGainsAreAsPromised) {
     const std::size_t budget = 1 + Rng(seed).Fork("budget").Below(points.size());
     const std::uint64_t total = std::accumulate(weights.begin(), weights.end(), std::uint64_t{0});
 
-    const Picked picked = PickGreedily(
-        points, {.budget = budget, .weights = weights, .seed = seed, .sample = seed % 4});
+    const Picked picked =
+        PickGreedily(points, {.budget = budget, .weights = weights, .seed = seed});
 
     ASSERT_EQ(picked.points.size(), budget);
     std::vector<std::size_t> distinct = picked.points;
@@ -235,52 +225,22 @@ TEST(FacilityLocationPropertyTest, WeightsErrorAndGainsAreAsPromised) {
     for (std::size_t j = 0; j < budget; ++j) {
       ASSERT_GE(picked.weights[j], weights[picked.points[j]]);
     }
-    // Of drawn points the first gain is from a longer way than the longest, and gains rise again.
-    if (seed % 4 == 0) {
-      ASSERT_TRUE(std::ranges::is_sorted(picked.gains, std::greater<>()));
-      ASSERT_NEAR(picked.value, ValueOf(points, picked.points, weights),
-                  1e-4 * static_cast<double>(total));
-    }
+    ASSERT_TRUE(std::ranges::is_sorted(picked.gains, std::greater<>()));
+    ASSERT_NEAR(picked.value, ValueOf(points, picked.points, weights),
+                1e-4 * static_cast<double>(total));
   }
-}
-
-TEST(FacilityLocationTest, OfDrawnPointsIsPickedAlikeWhetherDistancesAreKeptOrNot) {
-  const Cloud cloud = RandomCloud(3, 4000);
-  const std::size_t n = cloud.points().size();
-  ASSERT_GT(n, 300u);
-  const auto pick = [&](std::size_t kept_max) {
-    return PickGreedily(cloud.points(), {.budget = 30, .sample = 20, .kept_max = kept_max});
-  };
-
-  EXPECT_EQ(pick(n).points, pick(n - 1).points);
-  EXPECT_EQ(pick(n).gains, pick(n - 1).gains);
-  EXPECT_EQ(pick(n).weights, pick(n - 1).weights);
-}
-
-// A sum over drawn points is of all points, and the best of all of them is what greedy picks.
-TEST(FacilityLocationTest, WhoDrawsAllPointsPicksWhatGreedyPicks) {
-  const Cloud cloud = RandomCloud(5, 100);
-  const std::size_t n = cloud.points().size();
-  const std::size_t budget = n / 3;
-
-  const Picked drawn = PickGreedily(cloud.points(), {.budget = budget, .sample = n});
-
-  EXPECT_EQ(drawn.points, PickGreedily(cloud.points(), {.budget = budget}).points);
 }
 
 // Squares of what is near vanish in float32, of what is far are infinite: nothing else is.
 TEST(FacilityLocationTest, DistancesOfAllSizesArePickedBy) {
   const std::vector<float> values = {0, 1e-30f, 1e-12f, 1, 2, 3e38f, -3e38f};
 
-  for (const std::size_t sample : {0, 7}) {
-    const Picked picked =
-        PickGreedily({.values = values, .width = 1}, {.budget = 3, .sample = sample});
+  const Picked picked = PickGreedily({.values = values, .width = 1}, {.budget = 3});
 
-    // The first five are one to whoever looks from as far.
-    EXPECT_THAT(picked.points, ElementsAre(0, 5, 6));
-    EXPECT_THAT(picked.weights, ElementsAre(5, 1, 1));
-    for (const double gain : picked.gains) EXPECT_TRUE(std::isfinite(gain));
-  }
+  // The first five are one to whoever looks from as far.
+  EXPECT_THAT(picked.points, ElementsAre(0, 5, 6));
+  EXPECT_THAT(picked.weights, ElementsAre(5, 1, 1));
+  for (const double gain : picked.gains) EXPECT_TRUE(std::isfinite(gain));
 }
 
 TEST(FacilityLocationTest, WhoIsToldToEndPicksNothing) {

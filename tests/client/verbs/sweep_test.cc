@@ -74,6 +74,18 @@ TEST_F(SweepTest, WhetherTheyShareAProcessIsSaid) {
               Not(HasSubstr("process")));
 }
 
+TEST_F(SweepTest, OfProgramsItIsSaidWhatToDoInstead) {
+  std::ofstream(file_) << "name: demo\nprogram: {command: [python3, train.py]}\n";
+
+  const Answered swept =
+      Tactus({"sweep", file_, "--over", "adapt.batch.per_worker=8,16", "--together", "--dry-run"});
+
+  EXPECT_EQ(swept.code, ExitCode::kOk) << swept.err;
+  EXPECT_THAT(swept.err, HasSubstr("each trains in a process of its own: program: its code is a "
+                                   "process; one program trains several models together by "
+                                   "tactus_train.fused (docs/python.md)"));
+}
+
 TEST_F(SweepTest, ThoseThatCanShareAProcessDoSoUnlessTheyAreToBeApart) {
   const Answered unable = Tactus({"sweep", file_, "--over", "seed=1,2"});
   EXPECT_EQ(requests_.back().labels().count("array"), 0u);
