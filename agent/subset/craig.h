@@ -25,14 +25,16 @@
 namespace tactus::subset {
 
 // Pieces, and what one member picks among at once, have so many samples at most: the time of a pick
-// grows with their square, and training on what pieces of 1,000 pick is as good as on what a whole
-// class of 9,000 does (docs/benchmarks.md).
+// grows with their square, and by inputs what pieces of 1,000 pick is as good to train on as what
+// is picked in a class of 9,000 at once (docs/benchmarks.md).
 inline constexpr std::size_t kPieceMax = 1024;
 // The same of proxies of this width: fewer of wide ones, so that the time stays about that of the
 // largest at width 4096. In [256, kPieceMax] for widths up to 65536. A power of two.
 std::size_t PieceMaxOf(std::size_t width);
 
 // No sample counts for more than so many, at a mean of 1.
+// Source: spec of the subset, hyperparameters. Differs: 20 there, "if loss spikes"; measured, see
+// docs/benchmarks.md.
 inline constexpr double kWeightMax = 2;
 
 // Equal on all members.
