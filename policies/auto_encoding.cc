@@ -14,27 +14,15 @@
 namespace tactus::policies {
 namespace {
 
+constexpr std::uint64_t kNoEnd = std::numeric_limits<std::uint64_t>::max();
+
 // Rounds are as many, and as long but for what the exchange takes.
 bool SameWindows(const Plan& one, const Plan& other) {
   return one.synchronization == other.synchronization && one.period == other.period &&
          one.aggregation == other.aggregation;
 }
 
-// E of an encoding. [s]
-double EncodeSeconds(Encoding encoding, const Observations& seen) {
-  std::vector<double> updates;
-  for (auto at = seen.rounds().rbegin();
-       at != seen.rounds().rend() && updates.size() < Observations::kTransfersKept; ++at) {
-    if (std::isfinite(at->update_seconds)) updates.push_back(at->update_seconds);
-  }
-  if (updates.empty()) return 0;
-  const double update = Median(std::move(updates));
-  const WholeRound& latest = seen.rounds().back();
-  const double sent = static_cast<double>(latest.bytes_sent) / sizeof(float);
-  const double values = sent / ShareOf(latest.encoding, seen.members());
-  const EncodingRow& row = RowOf(encoding);
-  return std::min(row.updates * update, row.seconds_per_value * values);
-}
+bool LeavesRest(Encoding encoding) { return RowOf(encoding).deviation == Deviation::kResidual; }
 
 // The rounds without the first, where there are others: it may have what comes but once.
 Observations::Range Settled(Observations::Range range) {
@@ -58,7 +46,9 @@ Decision DidNotPay(Encoding encoding, const std::string& why) {
 
 }  // namespace
 
+// Shares are of as many members.
 std::string AutoEncoding::Start(Plan& first, const Observations& seen) {
+  for (Finding& finding : found_of_) finding.share = 0;
   if (OnTrial()) found_ = former_;
   trial_.reset();
   canary_.reset();
@@ -98,11 +88,12 @@ std::string AutoEncoding::Follow(Plan& plan, const Observations& seen) const {
 
 std::optional<Proposal> AutoEncoding::Decide(const Situation& situation) {
   if (situation.seen.members() < 2) return std::nullopt;
+  NoteBytes(situation.seen);
   Note(situation);
   if (trial_) return by_transfer_ ? JudgeByTransfer(situation) : Judge(situation);
   if (canary_) return JudgeByLoss(situation);
   if (situation.in_force.encoding != Encoding::kDense && LostByEncoding(situation.seen)) {
-    return GoBack(situation, Encoding::kDense,
+    return Regret(situation, Encoding::kDense,
                   DidNotPay(situation.in_force.encoding,
                             "a round was lost to numbers that are not finite, as none was that "
                             "was dense"));
@@ -132,6 +123,54 @@ void AutoEncoding::Note(const Situation& situation) {
   in_force_ = now;
 }
 
+// The latest rounds tell: what has gathered at first, and what is calibrated, comes but once.
+void AutoEncoding::NoteBytes(const Observations& seen) {
+  if (seen.rounds().empty() || seen.rounds().back().bytes_sent == 0) return;
+  const Encoding encoding = seen.rounds().back().encoding;
+  if (TellsNoise(encoding)) {
+    const double bytes = static_cast<double>(seen.rounds().back().bytes_sent);
+    values_ = bytes / sizeof(float) / ShareOf(encoding, seen.members());
+    return;
+  }
+  std::vector<double> bytes;
+  for (auto at = seen.rounds().rbegin(); at != seen.rounds().rend() && at->encoding == encoding &&
+                                         bytes.size() < Observations::kTransfersKept;
+       ++at) {
+    bytes.push_back(static_cast<double>(at->bytes_sent));
+  }
+  if (values_ > 0 && bytes.size() >= Observations::kObservationsMin) {
+    Of(encoding).share = Median(std::move(bytes)) / sizeof(float) / values_;
+  }
+}
+
+double AutoEncoding::ShareIn(Encoding encoding, const Observations& seen) const {
+  const double measured = Of(encoding).share;
+  return measured > 0 ? measured : ShareOf(encoding, seen.members());
+}
+
+// Half of what it lacks is given back when the training time has doubled.
+double AutoEncoding::WorthIn(Encoding encoding, const Observations& seen) const {
+  const Finding& finding = Of(encoding);
+  if (finding.worth == 1) return 1;
+  return 1 - (1 - finding.worth) * finding.seconds / std::max(seen.seconds(), finding.seconds);
+}
+
+// E of an encoding. [s]
+double AutoEncoding::EncodeSeconds(Encoding encoding, const Observations& seen) const {
+  std::vector<double> updates;
+  for (auto at = seen.rounds().rbegin();
+       at != seen.rounds().rend() && updates.size() < Observations::kTransfersKept; ++at) {
+    if (std::isfinite(at->update_seconds)) updates.push_back(at->update_seconds);
+  }
+  if (updates.empty()) return 0;
+  const double update = Median(std::move(updates));
+  const WholeRound& latest = seen.rounds().back();
+  const double sent = static_cast<double>(latest.bytes_sent) / sizeof(float);
+  const double values = values_ > 0 ? values_ : sent / ShareIn(latest.encoding, seen);
+  const EncodingRow& row = RowOf(encoding);
+  return std::min(row.updates * update, row.seconds_per_value * values);
+}
+
 // Nothing is useful of one that may not be run.
 AutoEncoding::Candidate AutoEncoding::Price(Encoding encoding, const Situation& situation) const {
   const Observations& seen = situation.seen;
@@ -141,24 +180,33 @@ AutoEncoding::Candidate AutoEncoding::Price(Encoding encoding, const Situation& 
   std::optional<Plan> whole = candidate.plan;
   if (encoding != now) {
     const double bytes = std::max(candidate.transfer - EncodeSeconds(now, seen), 0.0);
-    const auto share = [&](Encoding of) { return ShareOf(of, seen.members()); };
-    candidate.transfer = bytes * share(encoding) / share(now) + EncodeSeconds(encoding, seen);
+    candidate.transfer =
+        bytes * ShareIn(encoding, seen) / ShareIn(now, seen) + EncodeSeconds(encoding, seen);
     whole = seen.group().Knows(encoding) ? situation.complete(candidate.plan) : std::nullopt;
   }
   if (!whole) return candidate;
   const RoundForecast round = Forecast(*whole, seen, candidate.transfer);
+  candidate.round_seconds = round.seconds;
   if (round.seconds > 0 && round.samples > 0) {
-    candidate.useful = UsefulRate(round, {.rule = whole->learning_rate_rule,
-                                          .base_batch = base_batch_,
-                                          .noise_scale = seen.NoiseScale()});
+    candidate.useful =
+        WorthIn(encoding, seen) * UsefulRate(round, {.rule = whole->learning_rate_rule,
+                                                     .base_batch = options_.base_batch,
+                                                     .noise_scale = seen.NoiseScale()});
   }
   return candidate;
+}
+
+bool AutoEncoding::MayTry(const EncodingRow& row, ForAuto judged,
+                          const Situation& situation) const {
+  if (row.for_auto != judged || row.encoding == situation.in_force.encoding) return false;
+  if (situation.seen.seconds() < Of(row.encoding).due) return false;
+  return options_.residuals || !LeavesRest(row.encoding);
 }
 
 AutoEncoding::Candidate AutoEncoding::Best(ForAuto judged, const Situation& situation) const {
   Candidate best;
   for (const EncodingRow& row : kEncodings) {
-    if (row.for_auto != judged || row.encoding == situation.in_force.encoding) continue;
+    if (!MayTry(row, judged, situation)) continue;
     Candidate candidate = Price(row.encoding, situation);
     if (candidate.useful > best.useful) best = std::move(candidate);
   }
@@ -182,8 +230,8 @@ std::optional<Proposal> AutoEncoding::Try(const Situation& situation) {
   trial_.emplace(ChangeTrial::Setting{.version_before = version_,
                                       .version = in_force.version + 1,
                                       .seconds_start = seen.seconds(),
-                                      .base_batch = base_batch_,
-                                      .loss_floor = loss_floor_});
+                                      .base_batch = options_.base_batch,
+                                      .loss_floor = options_.loss_floor});
   Proposal proposal = Change(situation, best, now);
   proposal.transfer_seconds = best.transfer;
   return proposal;
@@ -191,20 +239,29 @@ std::optional<Proposal> AutoEncoding::Try(const Situation& situation) {
 
 std::optional<Proposal> AutoEncoding::TryByLoss(const Situation& situation, double now) {
   const Observations& seen = situation.seen;
-  const PeriodCanary::Setting setting = {.version_before = version_,
-                                         .version = situation.in_force.version + 1,
-                                         .seconds_before = seconds_,
-                                         .seconds_start = seen.seconds(),
-                                         .base_batch = base_batch_};
   const Candidate best = Best(ForAuto::kByLoss, situation);
   if (!(best.useful >= now * (1 + kGainMinByLoss))) return std::nullopt;
-  if (!PeriodCanary::Comparable(setting, seen)) return std::nullopt;
+  const Encoding encoding = best.plan.encoding;
+  const bool rest = LeavesRest(encoding);
+  const PeriodCanary::Setting setting = {
+      .version_before = version_,
+      .version = situation.in_force.version + 1,
+      .seconds_before = seconds_,
+      .seconds_start = seen.seconds(),
+      .base_batch = options_.base_batch,
+      .of_progress = rest || LeavesRest(situation.in_force.encoding)};
+  const PeriodCanary::Expected expected = {.round_seconds = best.round_seconds,
+                                           .pace = best.useful / now};
+  if (!PeriodCanary::Comparable(setting, seen, expected)) return std::nullopt;
   promised_ = best.useful / now - 1;
-  former_ = std::exchange(found_, best.plan.encoding);
+  former_ = std::exchange(found_, encoding);
   canary_.emplace(setting, seen);
   Proposal proposal = Change(situation, best, now);
-  proposal.decision.reason += " for " + Percent(PeriodCanary::kShare) +
-                              " of the training time, whether its noise leaves the loss lower";
+  proposal.decision.reason +=
+      " for " + Percent(PeriodCanary::kShare) + " of the training time and " +
+      std::to_string(PeriodCanary::kStepsMin) + " steps at least, whether " +
+      (rest ? "what it leaves for later rounds lets the loss fall lower"
+            : "its noise leaves the loss lower");
   return proposal;
 }
 
@@ -225,39 +282,45 @@ Proposal AutoEncoding::Change(const Situation& situation, const Candidate& to, d
       .alternatives = {{ValueOf(situation.in_force, Axis::kEncoding), 0}},
       .reason = "a transfer of " + Figure(transfer) + " s against a step of " + Figure(step) +
                 " s: " + ValueOf(to.plan, Axis::kEncoding) + ", in " +
-                Percent(ShareOf(to.plan.encoding, seen.members())) +
-                " of float32's bytes, should teach " + Percent(promised_) +
-                " more in a second; tried out"};
+                Percent(ShareIn(to.plan.encoding, seen)) + " of float32's bytes, should teach " +
+                Percent(promised_) + " more in a second; tried out"};
   return proposal;
 }
 
-std::optional<double> AutoEncoding::MeasuredGain(const Observations& seen) const {
-  constexpr std::uint64_t kNoEnd = std::numeric_limits<std::uint64_t>::max();
-  const ChangeTrial::Setting& setting = trial_->setting();
+// Of what both sides' samples are worth.
+std::optional<double> AutoEncoding::MeasuredGain(std::uint64_t version_before,
+                                                 std::uint64_t version,
+                                                 const Observations& seen) const {
   const auto rate = [&](const Observations::Span& span) {
-    return UsefulSamplesPerSecond(seen, Settled(seen.Find(span)), base_batch_, seen.NoiseScale());
+    return UsefulSamplesPerSecond(seen, Settled(seen.Find(span)), options_.base_batch,
+                                  seen.NoiseScale());
   };
   const std::optional<double> before =
-      rate({.first = setting.version_before, .end = setting.version, .most = ChangeTrial::kRounds});
-  const std::optional<double> after = rate({.first = setting.version, .end = kNoEnd});
-  return before && after ? std::optional(*after / *before - 1) : std::nullopt;
+      rate({.first = version_before, .end = version, .most = ChangeTrial::kRounds});
+  const std::optional<double> after = rate({.first = version, .end = kNoEnd});
+  if (!before || !after) return std::nullopt;
+  return *after * WorthIn(found_, seen) / (*before * WorthIn(former_, seen)) - 1;
+}
+
+std::string AutoEncoding::BroughtTooLittle(double gain) const {
+  return Percent(promised_) + " more in a second were promised, and " + Percent(gain) +
+         " were measured";
 }
 
 std::optional<Proposal> AutoEncoding::Judge(const Situation& situation) {
   const Observations& seen = situation.seen;
   const ChangeTrial::Judgement judgement = trial_->Look(seen);
   if (judgement.verdict == ChangeTrial::Verdict::kRegretted) {
-    Proposal back = GoBack(situation, former_, DidNotPay(found_, judgement.reason));
+    Proposal back = Regret(situation, former_, DidNotPay(found_, judgement.reason));
     if (judgement.undo) back.trial = Trial::kUndone;
     return back;
   }
-  const std::optional<double> gain = MeasuredGain(seen);
+  const std::optional<double> gain =
+      MeasuredGain(trial_->setting().version_before, trial_->setting().version, seen);
   if (!gain || !seen.TransferSeconds()) return std::nullopt;
   const bool over = judgement.verdict == ChangeTrial::Verdict::kKept;
   if (*gain < kGainKept && (over || promised_ >= kGainLarge)) {
-    return GoBack(situation, former_,
-                  DidNotPay(found_, Percent(promised_) + " more in a second were promised, and " +
-                                        Percent(*gain) + " were measured"));
+    return Regret(situation, former_, DidNotPay(found_, BroughtTooLittle(*gain)));
   }
   if (!over && *gain < promised_ / 2) return std::nullopt;
   trial_.reset();
@@ -269,7 +332,7 @@ std::optional<Proposal> AutoEncoding::JudgeByTransfer(const Situation& situation
   const std::optional<double> transfer = situation.seen.TransferSeconds();
   if (!transfer) return std::nullopt;
   if (transfer_before_ - *transfer < (transfer_before_ - transfer_promised_) / 2) {
-    return GoBack(situation, former_,
+    return Regret(situation, former_,
                   DidNotPay(found_, "a transfer was to take " + Figure(transfer_promised_) +
                                         " s in place of " + Figure(transfer_before_) +
                                         ", and takes " + Figure(*transfer)));
@@ -280,32 +343,66 @@ std::optional<Proposal> AutoEncoding::JudgeByTransfer(const Situation& situation
 }
 
 std::optional<Proposal> AutoEncoding::JudgeByLoss(const Situation& situation) {
-  const std::optional<PeriodCanary::Outcome> outcome = canary_->Look(situation.seen);
-  if (!outcome) return std::nullopt;
+  const Observations& seen = situation.seen;
+  const PeriodCanary::Setting setting = canary_->setting();
+  const std::optional<PeriodCanary::Outcome> outcome = canary_->Look(seen);
+  if (!outcome) {
+    const Observations::Range range = seen.Find({.first = setting.version, .end = kNoEnd});
+    const bool known = range.to - range.from >= 2 && seen.TransferSeconds();
+    const std::optional<double> gain =
+        known ? MeasuredGain(setting.version_before, setting.version, seen) : std::nullopt;
+    if (!gain || *gain >= kGainKept || promised_ < kGainLarge) return std::nullopt;
+    return Leave(situation, kPauseRegretted, DidNotPay(found_, BroughtTooLittle(*gain)));
+  }
+  NoteWorth(*outcome, seen);
   if (outcome->Pays(PeriodCanary::kErrors)) {
     canary_.reset();
-    due_ = kPause * situation.seen.seconds();
+    due_ = kPause * seen.seconds();
     return std::nullopt;
   }
   Decision decision;
   outcome->Explain(NameOf(found_), decision);
-  Proposal back = GoBack(situation, former_, std::move(decision));
-  if (outcome->higher) back.trial = Trial::kUndone;
+  const bool doubtful = outcome->alarm.empty() && outcome->value() > 0;
+  Proposal back = Leave(situation, doubtful ? kPause : kPauseRegretted, std::move(decision));
+  // More samples were seen than would have been: what they taught is kept unless it led up.
+  if (outcome->Rose()) back.trial = Trial::kUndone;
   return back;
+}
+
+void AutoEncoding::NoteWorth(const PeriodCanary::Outcome& outcome, const Observations& seen) {
+  if (!outcome.worth) return;
+  Finding& finding = Of(found_);
+  finding.worth = std::min(*outcome.worth * WorthIn(former_, seen), 1.0);
+  finding.seconds = seen.seconds();
+}
+
+// From a canary, to what was before it; another one may be tried next.
+Proposal AutoEncoding::Leave(const Situation& situation, double pause, Decision decision) {
+  const double seconds = situation.seen.seconds();
+  Of(found_).due = pause * seconds;
+  decision.reason += "; not tried again for " + Figure(Of(found_).due - seconds) + " s";
+  Proposal proposal = GoBack(situation, former_, std::move(decision));
+  due_ = seconds;
+  return proposal;
 }
 
 // decision: why, a sentence, and by what.
 Proposal AutoEncoding::GoBack(const Situation& situation, Encoding to, Decision decision) {
-  const double seconds = situation.seen.seconds();
-  due_ = kPauseRegretted * seconds;
   trial_.reset();
   canary_.reset();
   found_ = to;
   Proposal proposal{.plan = situation.in_force, .decision = std::move(decision)};
   proposal.plan.encoding = to;
   proposal.decision.alternatives = {{ValueOf(situation.in_force, Axis::kEncoding), 0}};
-  proposal.decision.reason += "; not tried again for " + Figure(due_ - seconds) + " s";
   return proposal;
+}
+
+// From a trial by time: nothing is tried for a while.
+Proposal AutoEncoding::Regret(const Situation& situation, Encoding to, Decision decision) {
+  const double seconds = situation.seen.seconds();
+  due_ = kPauseRegretted * seconds;
+  decision.reason += "; not tried again for " + Figure(due_ - seconds) + " s";
+  return GoBack(situation, to, std::move(decision));
 }
 
 }  // namespace tactus::policies

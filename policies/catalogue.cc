@@ -361,9 +361,12 @@ const std::vector<Policy>& EncodingPolicies() {
                                "out, or take another encoding"}}},
       {.name = "auto",
        .sentence = "float16 where a transfer takes so long that fewer bytes are found to pay, and "
-                   "dq where the loss is found to fall faster with it",
+                   "dq, or of every step adacomp, where the loss is found to fall faster with it",
        .make = [](const Options& job) -> Made {
-         return std::make_unique<AutoEncoding>(job.base_batch, job.synchronization.loss_floor);
+         return std::make_unique<AutoEncoding>(
+             AutoEncoding::Options{.base_batch = static_cast<double>(job.base_batch),
+                                   .loss_floor = job.synchronization.loss_floor,
+                                   .residuals = job.synchronization.policy == "every_step"});
        }}};
   return policies;
 }

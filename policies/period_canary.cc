@@ -18,13 +18,14 @@ constexpr std::uint64_t kVersionMax = std::numeric_limits<std::uint64_t>::max();
 // Without the first half, in which what came before still shows. [s]
 double LatterHalf(double from, double to) { return (from + to) / 2; }
 
-// Of a canary whose rounds are like the latest. [s]
-double LeastSeconds(const Observations& seen) {
+// Of a canary whose rounds have as many steps as the latest. [s]
+double LeastSeconds(const Observations& seen, double round_seconds) {
   if (seen.rounds().empty()) return 0;
   const WholeRound& latest = seen.rounds().back();
   const double steps = std::max(latest.steps, 1u);
   const double rounds = std::ceil(PeriodCanary::kStepsMin / steps);
-  return std::max(rounds, 1.0 * PeriodCanary::kRoundsMin) * latest.seconds;
+  return std::max(rounds, 1.0 * PeriodCanary::kRoundsMin) *
+         (round_seconds > 0 ? round_seconds : latest.seconds);
 }
 
 }  // namespace
@@ -59,11 +60,14 @@ double PeriodCanary::PaceOf(const Observations& seen, const Observations::Range&
   return rounds > 0 ? gains / rounds : 0;
 }
 
-bool PeriodCanary::Comparable(const Setting& setting, const Observations& seen) {
-  const double passed = setting.seconds_start - setting.seconds_before;
-  return passed >= kShareBefore * setting.seconds_start && seen.Lasts(setting.seconds_start) &&
-         LeastSeconds(seen) <= kShareMost * setting.seconds_start &&
-         std::isfinite(LineBefore(setting, seen).mean_error);
+bool PeriodCanary::Comparable(const Setting& setting, const Observations& seen,
+                              const Expected& expected) {
+  const double now = setting.seconds_start;
+  const bool large = expected.pace >= kPaceLarge;
+  const LossLine line = LineBefore(setting, seen);
+  return now - setting.seconds_before >= kShareBefore * now && seen.Lasts(large ? now / 2 : now) &&
+         LeastSeconds(seen, expected.round_seconds) <= (large ? kShareLarge : kShareMost) * now &&
+         std::isfinite(line.mean_error) && (!setting.of_progress || line.rounds >= kRoundsOfLine);
 }
 
 std::optional<PeriodCanary::Outcome> PeriodCanary::Look(const Observations& seen) {
@@ -74,8 +78,10 @@ std::optional<PeriodCanary::Outcome> PeriodCanary::Look(const Observations& seen
   if (std::string alarm = Alarm(seen, range); !alarm.empty())
     return Outcome{.alarm = alarm, .higher = true};
   const double passed = seen.seconds() - setting_.seconds_start;
+  // One that began early may have taken its share when it is in doubt: more rounds tell more.
+  const std::uint64_t least = setting_.of_progress && prolonged_ ? 2 * kStepsMin : kStepsMin;
   const double share = prolonged_ ? kShareMost : kShare;
-  if (steps < kStepsMin || rounds < kRoundsMin || passed < share * seen.seconds()) {
+  if (steps < least || rounds < kRoundsMin || passed < share * seen.seconds()) {
     return std::nullopt;
   }
   const Outcome outcome = Judge(seen, range);
@@ -116,10 +122,26 @@ PeriodCanary::Outcome PeriodCanary::Judge(const Observations& seen,
                      .error = std::hypot(before_.ErrorAt(after.center), error),
                      .useful_before = useful_before_,
                      .useful = PaceOf(seen, range, half),
-                     .higher = after.mean >= before_.At(std::log(setting_.seconds_start))};
+                     .higher = after.mean >= before_.At(std::log(setting_.seconds_start)),
+                     .rise = after.mean - before_.At(std::log(setting_.seconds_start)),
+                     .of_progress = setting_.of_progress};
   const double pace = useful_before_ > 0 ? outcome.useful / useful_before_ : 1;
-  outcome.cost = std::max(before_.fall, 0.0) * (std::numbers::ln2 - std::log1p(pace));
+  if (setting_.of_progress) {
+    outcome.worth = WorthAt(after.center, outcome.lower, pace);
+  } else {
+    outcome.cost = std::max(before_.fall, 0.0) * (std::numbers::ln2 - std::log1p(pace));
+  }
   return outcome;
+}
+
+// Nothing where it is not certain that the loss fell, or nothing of the canary is known.
+std::optional<double> PeriodCanary::WorthAt(double log_seconds, double lower, double pace) const {
+  const double passed = std::exp(log_seconds) - setting_.seconds_start;
+  if (!(before_.fall > kErrors * before_.fall_error) || !(passed > 0) || !(pace > 0)) {
+    return std::nullopt;
+  }
+  const double reached = std::exp(log_seconds + lower / before_.fall);
+  return std::max((reached - setting_.seconds_start) / passed / pace, kWorthMin);
 }
 
 void PeriodCanary::Outcome::Explain(std::string_view what, Decision& decision) const {
@@ -128,11 +150,19 @@ void PeriodCanary::Outcome::Explain(std::string_view what, Decision& decision) c
     decision.reason += alarm;
     return;
   }
-  decision.inputs = {{"loss lower than by going on", lower, ""},
-                     {"loss that its pace costs in as long again", cost, ""}};
+  decision.inputs = {{"loss lower than by going on", lower, ""}};
+  if (!of_progress) {
+    decision.inputs.push_back({"loss that its pace costs in as long again", cost, ""});
+  }
   if (std::isfinite(error)) decision.inputs.push_back({"standard error", error, ""});
   decision.reason += "the loss is " + Figure(std::abs(lower)) + (lower < 0 ? " higher" : " lower") +
-                     " than by going on, and its pace " + (cost < 0 ? "brings " : "costs ") +
+                     " than by going on, and ";
+  if (of_progress) {
+    decision.reason += "not for certain lower, at " + Figure(useful) + " useful samples/s after " +
+                       Figure(useful_before);
+    return;
+  }
+  decision.reason += std::string("its pace ") + (cost < 0 ? "brings " : "costs ") +
                      Figure(std::abs(cost)) + " in as long again";
 }
 

@@ -30,11 +30,12 @@ class PeriodCanaryTest : public testing::Test {
     }
   }
 
-  void Begin() {
-    canary_.emplace(
-        PeriodCanary::Setting{
-            .version_before = 1, .version = 2, .seconds_start = seen_.seconds(), .base_batch = 32},
-        seen_);
+  void Begin(PeriodCanary::Setting setting = {}) {
+    setting.version_before = 1;
+    setting.version = 2;
+    setting.seconds_start = seen_.seconds();
+    setting.base_batch = 32;
+    canary_.emplace(setting, seen_);
     plan_.version = 2;
     plan_.period = 4;
     seen_.Expect(plan_);
@@ -186,6 +187,65 @@ TEST_F(PeriodCanaryTest, OneThatWouldTakeMoreThanItsShareIsNotBegun) {
   while (!comparable() && rounds < 1000) ObserveRounds(seen, plan, {.first = rounds++});
 
   EXPECT_EQ(rounds, std::ceil(PeriodCanary::kStepsMin / PeriodCanary::kShareMost));
+}
+
+// Rounds of half the length in twice the share of the time.
+TEST_F(PeriodCanaryTest, WhatPromisesALargePaceBeginsSoonerByRoundsOfItsOwnLength) {
+  Observations seen;
+  Plan plan = TwoMembers();
+  seen.Start({.members = 2});
+  seen.Expect(plan);
+  std::uint64_t rounds = 0;
+  const auto begun_by = [&](const PeriodCanary::Expected& expected) {
+    while (
+        !PeriodCanary::Comparable(
+            {.version_before = 1, .version = 2, .seconds_start = seen.seconds()}, seen, expected) &&
+        rounds < 1000) {
+      ObserveRounds(seen, plan, {.first = rounds++});
+    }
+    return rounds;
+  };
+  const double steps = PeriodCanary::kStepsMin;
+  const double second = 0.42;  // of a round: 0.32 s of a step and 0.1 s of transfer
+
+  const auto sooner = begun_by({.round_seconds = second / 2, .pace = 2});
+  const auto by_length = begun_by({.round_seconds = second / 2, .pace = 1.9});
+  const auto as_before = begun_by({.round_seconds = second, .pace = 1.9});
+
+  EXPECT_NEAR(sooner, steps / 2 / PeriodCanary::kShareLarge, 1);
+  EXPECT_NEAR(by_length, steps / 2 / PeriodCanary::kShareMost, 1);
+  EXPECT_NEAR(as_before, steps / PeriodCanary::kShareMost, 1);
+}
+
+// Of a canary of progress: whatever the pace, only the loss counts.
+TEST_F(PeriodCanaryTest, OfProgressThePaceAloneIsWorthNothing) {
+  Begin({.of_progress = true});
+
+  const PeriodCanary::Outcome outcome = RunToTheEnd(0);
+
+  EXPECT_EQ(outcome.cost, 0);
+  EXPECT_NEAR(outcome.lower, 0, 4 * outcome.error);
+  EXPECT_FALSE(outcome.Pays(PeriodCanary::kErrors));
+  ASSERT_TRUE(outcome.worth.has_value());
+  // Going on as before, by the same pace but for the longer rounds.
+  EXPECT_NEAR(*outcome.worth, 1, 1);
+}
+
+// What the line had at twice the time that has passed is there already.
+TEST_F(PeriodCanaryTest, OfProgressASampleIsWorthWhatTheLossSaysOfIt) {
+  const double start = seen_.seconds();
+  Begin({.of_progress = true});
+  std::optional<PeriodCanary::Outcome> outcome;
+  while (!outcome) {
+    const double passed = seen_.seconds() - start;
+    const double reached = start + 2 * passed;
+    ObserveRounds(seen_, plan_, {.first = round_++}, {.loss = 3 - kFall * std::log(reached + 1)});
+    outcome = canary_->Look(seen_);
+  }
+
+  ASSERT_TRUE(outcome->worth.has_value());
+  const double pace = outcome->useful / outcome->useful_before;
+  EXPECT_NEAR(*outcome->worth * pace, 2, 0.7);
 }
 
 // What it weighs is what would come until the training time has doubled.

@@ -30,7 +30,8 @@ void VirtualJob::Regroup() {
   plan_ = planner_
               ->Start({.members = static_cast<std::uint32_t>(options_.workers.size()),
                        .speeds = options_.tried_speeds,
-                       .prior = options_.prior})
+                       .prior = options_.prior,
+                       .encodings = options_.encodings})
               .plan;
   plan_.version = last + 1;
   travelling_ = {};
@@ -62,7 +63,7 @@ std::string VirtualJob::RestartPlanner() {
   const std::string memory = planner_->Memory();
   planner_.emplace(options_.planner);
   std::string why = planner_->Recall(memory, static_cast<std::uint32_t>(begun_.size()));
-  planner_->Resume(plan_, {});
+  planner_->Resume(plan_, options_.encodings);
   return why;
 }
 
@@ -97,8 +98,14 @@ double VirtualJob::Noisy(double seconds) {
   return seconds * std::exp(options_.noise * rng_.Normal());
 }
 
+double VirtualJob::ShareSent() const {
+  const bool rest = RowOf(plan_.encoding).deviation == Deviation::kResidual;
+  if (rest && options_.residual_share > 0) return options_.residual_share;
+  return ShareOf(plan_.encoding, Members());
+}
+
 double VirtualJob::TransferSeconds() {
-  const double share = ShareOf(plan_.encoding, Members());
+  const double share = ShareSent();
   const double bytes = options_.transfer_seconds - options_.latency_seconds;
   const double encode = plan_.encoding == Encoding::kDense ? 0 : options_.encode_seconds;
   return Noisy(options_.latency_seconds + share * bytes + encode);
@@ -161,10 +168,12 @@ void VirtualJob::Update(double rate, double samples, bool delayed) {
   const double drift = plan_.synchronization == Synchronization::kPeriodic
                            ? 1 + loss.drift * (plan_.period - 1.0)
                            : 1;
-  const double noisier = TellsNoise(plan_.encoding) ? 1 : 1 + options_.encoding_noise;
+  const Deviation deviation = RowOf(plan_.encoding).deviation;
+  const double noisier = deviation == Deviation::kNoise ? 1 + options_.encoding_noise : 1;
+  const double worth = deviation == Deviation::kResidual ? options_.residual_worth : 1;
   const double directions = static_cast<double>(mean_.size());
   for (std::size_t j = 0; j < mean_.size(); ++j) {
-    const double step = rate * loss.curvatures[j];
+    const double step = worth * rate * loss.curvatures[j];
     const double at = delayed ? mean_before_[j] : mean_[j];
     mean_before_[j] = mean_[j];
     mean_[j] -= step * at;
@@ -253,8 +262,8 @@ void VirtualJob::RunRound() {
     report.transfer_seconds = times.transfer[rank];
     report.round_seconds = times.round[rank];
     report.update_seconds = options_.update_seconds;
-    report.bytes_sent = static_cast<std::uint64_t>(
-        sizeof(float) * ShareOf(plan_.encoding, Members()) * options_.parameters);
+    report.bytes_sent =
+        static_cast<std::uint64_t>(sizeof(float) * ShareSent() * options_.parameters);
     planner_->Observe(report);
   }
   if (travelling_.version <= plan_.version) {

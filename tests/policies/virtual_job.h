@@ -38,18 +38,21 @@ struct VirtualJobOptions {
   std::vector<VirtualWorker> workers{};
   PlannerOptions planner{};
   VirtualLoss loss{};
-  double transfer_seconds = 0.1;       // dense
-  double latency_seconds = 0;          // of it, that fewer bytes do not shorten
-  double encode_seconds = 0;           // of a round that is not dense
-  double encoding_noise = 0;           // of one with noise of its own, over that of the gradients
-  double update_seconds = 0;           // Report::update_seconds
-  double parameters = 1e9;             // that Report::bytes_sent is of
-  double delayed_slowdown = 1;         // of computing while gradients travel
-  double noise = 0;                    // standard deviation of log(time), of steps and transfers
-  SlowNoiseOptions slow{};             // of the workers' speeds
-  int travel_rounds = 2;               // from a decision to the first round under it
+  double transfer_seconds = 0.1;  // dense
+  double latency_seconds = 0;     // of it, that fewer bytes do not shorten
+  double encode_seconds = 0;      // of a round that is not dense
+  double encoding_noise = 0;      // of one with noise of its own, over that of the gradients
+  double residual_worth = 1;      // of a sample, where a rest is left for later rounds
+  double residual_share = 0;      // of the dense bytes that are sent there; 0: as its row has it
+  double update_seconds = 0;      // Report::update_seconds
+  double parameters = 1e9;        // that Report::bytes_sent is of
+  double delayed_slowdown = 1;    // of computing while gradients travel
+  double noise = 0;               // standard deviation of log(time), of steps and transfers
+  SlowNoiseOptions slow{};        // of the workers' speeds
+  int travel_rounds = 2;          // from a decision to the first round under it
   std::vector<double> tried_speeds{};  // StartingGroup::speeds
   std::optional<Prior> prior{};        // likewise
+  KnownEncodings encodings{};          // likewise
   std::uint64_t seed = 1;
 };
 
@@ -96,6 +99,7 @@ class VirtualJob {
   Times Delayed();
   std::uint32_t Members() const { return static_cast<std::uint32_t>(begun_.size()); }
   double Noisy(double seconds);
+  double ShareSent() const;
   double TransferSeconds();
   double StepSeconds(std::size_t rank);
   double GradientNorm2() const;
