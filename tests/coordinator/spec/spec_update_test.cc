@@ -208,9 +208,9 @@ TEST(SpecUpdateTest, WhatWindowsAreLikeNeedsNoRestartWhereThereWillBeNone) {
   axis.set_elastic(true);
   EXPECT_TRUE(ApplyUpdate(spec, {}, request)->needs_restart);
   axis.set_block_momentum(0.5);
-  EXPECT_TRUE(ApplyUpdate(spec, {}, request)->needs_restart);
-  axis.set_block_momentum_steps(256);
   EXPECT_FALSE(ApplyUpdate(spec, {}, request)->needs_restart) << "as those of auto";
+  axis.set_block_momentum_steps(256);
+  EXPECT_TRUE(ApplyUpdate(spec, {}, request)->needs_restart);
 }
 
 TEST(SpecUpdateTest, LookingAheadNeedsARestartOnlyWhereRoundsMayOverlap) {
