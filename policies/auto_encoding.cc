@@ -348,10 +348,11 @@ std::optional<Proposal> AutoEncoding::JudgeByLoss(const Situation& situation) {
   const std::optional<PeriodCanary::Outcome> outcome = canary_->Look(seen);
   if (!outcome) {
     const Observations::Range range = seen.Find({.first = setting.version, .end = kNoEnd});
-    const bool known = range.to - range.from >= 2 && seen.TransferSeconds();
+    // One slow round is not to ban it for long.
+    const bool known = range.to - range.from >= 3 && seen.TransferSeconds();
     const std::optional<double> gain =
         known ? MeasuredGain(setting.version_before, setting.version, seen) : std::nullopt;
-    if (!gain || *gain >= kGainKept || promised_ < kGainLarge) return std::nullopt;
+    if (!gain || *gain >= kGainKept) return std::nullopt;
     return Leave(situation, kPauseRegretted, DidNotPay(found_, BroughtTooLittle(*gain)));
   }
   NoteWorth(*outcome, seen);

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "policies/catalogue.h"
 #include "policies/compatibility.h"
+#include "policies/encodings.h"
 #include "policies/planner_fields.h"
 #include "policies/round_forecast.h"
 #include "policies/round_rates.h"
@@ -202,7 +203,7 @@ Plan Planner::FirstPlan(const StartingGroup& group, bool keep, PerAxis<std::stri
 // is the better guess to begin with than its first one. Sizes are shared out anew where some join.
 // Each takes it up as the plan of another coordinator: what was on trial is over, with what it
 // found. One replica runs what one can, which is no guess for more.
-void Planner::GoOn(const Plan& before, Plan& plan, PerAxis<std::string>& reasons) {
+void Planner::GoOn(const Plan& before, bool unjudged, Plan& plan, PerAxis<std::string>& reasons) {
   Plan kept = before;
   kept.version = before.version + 1;
   kept.trial = Trial::kNone;
@@ -210,6 +211,8 @@ void Planner::GoOn(const Plan& before, Plan& plan, PerAxis<std::string>& reasons
     kept.graph = plan.graph;  // of that many, and of other ranks
     kept.circle = plan.circle;
   }
+  // What the loss had not judged by then is not kept for its pace.
+  if (unjudged) kept.encoding = plan.encoding;
   const bool grows = kept.batch_sizes.size() < plan.batch_sizes.size();
   if (grows && kept.batch_sizes.size() <= options_.batch.replica_members) return;
   if (grows) kept.batch_sizes = SizesOfMore(plan.batch_sizes, before.batch_sizes);
@@ -226,6 +229,8 @@ Revision Planner::Start(const StartingGroup& starting) {
   StartingGroup group = starting;
   // What is frozen could not be taken back.
   if (Frozen(Axis::kSynchronization) || Frozen(Axis::kEncoding)) group.prior.reset();
+  const bool unjudged = group.before && policies_[Axis::kEncoding]->OnTrial() &&
+                        RowOf(group.before->encoding).for_auto == ForAuto::kByLoss;
   gains_.Forget();
   replicas_.Start();
   seen_.Start(group);
@@ -244,7 +249,7 @@ Revision Planner::Start(const StartingGroup& starting) {
                                " no longer goes with the rest of the plan";
     revision.plan.encoding = Encoding::kDense;
   }
-  if (group.goes_on && group.before) GoOn(*group.before, revision.plan, reasons);
+  if (group.goes_on && group.before) GoOn(*group.before, unjudged, revision.plan, reasons);
   TACTUS_CHECK(Fits(revision.plan, group.members));
   TACTUS_CHECK(Allowed(revision.plan, FactsOf(options_)));
   revision.plan.reason = reasons[Axis::kBatch];

@@ -124,7 +124,8 @@ class Planner final : public PlanPolicy {
   // The group's first plan and why each axis is as it is; of frozen ones, as before, if `keep`.
   Plan FirstPlan(const StartingGroup& group, bool keep, PerAxis<std::string>* reasons);
   // The first plan becomes the one that the members had before, where they can run it.
-  void GoOn(const Plan& before, Plan& plan, PerAxis<std::string>& reasons);
+  // `unjudged`: the encoding of before was on trial by the loss, and goes back.
+  void GoOn(const Plan& before, bool unjudged, Plan& plan, PerAxis<std::string>& reasons);
   bool Frozen(Axis axis) const { return frozen_[axis]; }
   // What the planner knows of a decision on an axis; why is the policy's to say.
   Decision Draft(Axis axis, const Plan& from, const Plan& to) const;

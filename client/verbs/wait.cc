@@ -69,6 +69,7 @@ class WaitVerb : public Verb {
     if (!output_.empty()) {
       // Events have no lists of snapshots and the like. The time may be over with nobody there.
       const absl::StatusOr<v1::Job> whole = client.GetJob(name_);
+      if (!whole.ok()) screen.Say("without its lists: " + std::string(whole.status().message()));
       screen.Print(Render(whole.ok() ? *whole : seen, ParseOutputFormat(output_)));
     }
     if (seen.state() == wanted) return ExitCode::kOk;

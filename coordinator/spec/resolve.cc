@@ -12,9 +12,9 @@ namespace {
 // the gradient (decision 55).
 constexpr std::uint32_t kMomentumSteps = 256;
 
-// Its steps are in units of parameters, not of gradients.
-bool IsAdaptive(const v1::Optimizer& optimizer) {
-  return optimizer.has_adam() || optimizer.has_adamw() || optimizer.has_lamb();
+// A program's optimizer is known when it has loaded: it may be any.
+bool StepsByGradients(const v1::JobSpec& spec) {
+  return spec.optimizer().has_sgd() && !spec.has_program();
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ ResolvedSpec Resolve(v1::JobSpec spec) {
     adapt.mutable_learning_rate()->set_base_batch(adapt.batch().per_worker());
   }
   v1::SynchronizationAxis& rounds = *adapt.mutable_synchronization();
-  if (rounds.policy() == v1::SYNCHRONIZATION_POLICY_AUTO && IsAdaptive(spec.optimizer()) &&
+  if (rounds.policy() == v1::SYNCHRONIZATION_POLICY_AUTO && !StepsByGradients(spec) &&
       !given.adapt().synchronization().has_block_momentum_steps()) {
     rounds.set_block_momentum_steps(kMomentumSteps);
   }

@@ -293,6 +293,19 @@ TEST(AutoEncodingTest, WhereFloat16IsNotEnoughAndTheLossBearsItBitsAreFew) {
   EXPECT_NE(decision.reason.find("whether its noise"), std::string::npos) << decision.reason;
 }
 
+TEST(AutoEncodingTest, WhoGoesOnAfterALossKeepsOfBitsWhatTheLossHasJudged) {
+  VirtualJob judged(SlowLink(0));
+  judged.RunUntil(7200);
+  ASSERT_EQ(judged.plan().encoding, kDq);
+  judged.Regroup(true);
+  EXPECT_EQ(judged.plan().encoding, kDq);
+
+  VirtualJob on_trial(SlowLink(0));
+  while (on_trial.plan().encoding != kDq) on_trial.Run(1);
+  on_trial.Regroup(true);
+  EXPECT_EQ(on_trial.plan().encoding, kFloat16);
+}
+
 TEST(AutoEncodingTest, ANoiseThatCostsMoreThanThePaceBringsIsTakenBack) {
   VirtualJobOptions options = SlowLink(100);
   options.loss.variance = 100;

@@ -25,11 +25,13 @@ VirtualJob::VirtualJob(const VirtualJobOptions& options)
   Regroup();
 }
 
-void VirtualJob::Regroup() {
+void VirtualJob::Regroup(bool goes_on) {
   const std::uint64_t last = std::max(plan_.version, travelling_.version);
   plan_ = planner_
               ->Start({.members = static_cast<std::uint32_t>(options_.workers.size()),
                        .speeds = options_.tried_speeds,
+                       .before = goes_on ? std::optional(plan_) : std::nullopt,
+                       .goes_on = goes_on,
                        .prior = options_.prior,
                        .encodings = options_.encodings})
               .plan;

@@ -64,8 +64,9 @@ class VirtualJob {
   void Run(int rounds);
   // Runs rounds until that time, or at most so many rounds.
   void RunUntil(double seconds, int rounds_max = 1'000'000);
-  // The workers meet as a new group, at the point that training had come to.
-  void Regroup();
+  // The workers meet as a new group, at the point that training had come to; those that go on after
+  // a loss begin with the plan of before.
+  void Regroup(bool goes_on = false);
 
   // The planner's process ends and another takes its place, which knows what the former one
   // remembered, and no more. Returns Planner::Recall's answer.

@@ -526,6 +526,12 @@ TEST(EngineOptionsTest, UnderAutoRoundsHaveAMomentumOfTheirOwn) {
   EXPECT_EQ(EngineOptionsOf(Resolve(spec)).block_momentum_steps, 256u);
   spec.mutable_adapt()->mutable_synchronization()->set_block_momentum_steps(0);
   EXPECT_EQ(EngineOptionsOf(Resolve(spec)).block_momentum_steps, 0u) << "as given";
+
+  v1::JobSpec program;
+  program.mutable_program();
+  When(program, kAuto);
+  EXPECT_EQ(Resolve(program)->adapt().synchronization().block_momentum_steps(), 256u)
+      << "its optimizer may be any";
 }
 
 TEST(EngineOptionsTest, WindowsAreElasticUnderAutoAndWhereItIsSaid) {
