@@ -88,8 +88,8 @@ std::string AutoEncoding::Follow(Plan& plan, const Observations& seen) const {
 
 std::optional<Proposal> AutoEncoding::Decide(const Situation& situation) {
   if (situation.seen.members() < 2) return std::nullopt;
-  NoteBytes(situation.seen);
   Note(situation);
+  NoteBytes(situation.seen);
   if (trial_) return by_transfer_ ? JudgeByTransfer(situation) : Judge(situation);
   if (canary_) return JudgeByLoss(situation);
   if (situation.in_force.encoding != Encoding::kDense && LostByEncoding(situation.seen)) {
@@ -123,7 +123,8 @@ void AutoEncoding::Note(const Situation& situation) {
   in_force_ = now;
 }
 
-// The latest rounds tell: what has gathered at first, and what is calibrated, comes but once.
+// The latest rounds of this group with what is in force tell: what has gathered at first, and what
+// is calibrated, comes but once.
 void AutoEncoding::NoteBytes(const Observations& seen) {
   if (seen.rounds().empty() || seen.rounds().back().bytes_sent == 0) return;
   const Encoding encoding = seen.rounds().back().encoding;
@@ -132,11 +133,11 @@ void AutoEncoding::NoteBytes(const Observations& seen) {
     values_ = bytes / sizeof(float) / ShareOf(encoding, seen.members());
     return;
   }
+  const auto [from, to] =
+      seen.Find({.first = version_, .end = kNoEnd, .most = Observations::kTransfersKept});
   std::vector<double> bytes;
-  for (auto at = seen.rounds().rbegin(); at != seen.rounds().rend() && at->encoding == encoding &&
-                                         bytes.size() < Observations::kTransfersKept;
-       ++at) {
-    bytes.push_back(static_cast<double>(at->bytes_sent));
+  for (std::size_t i = from; i < to; ++i) {
+    bytes.push_back(static_cast<double>(seen.rounds()[i].bytes_sent));
   }
   if (values_ > 0 && bytes.size() >= Observations::kObservationsMin) {
     Of(encoding).share = Median(std::move(bytes)) / sizeof(float) / values_;

@@ -52,8 +52,7 @@ namespace tactus::policies {
 // Where none of them does, the best of those that are judged by the loss is tried, if it promises
 // kGainMinByLoss: what they cost of progress no forecast knows. That is a PeriodCanary, whose least
 // length is counted in rounds as they should be with it, so that it may begin soonest where links
-// are slowest. It is over where it promised kGainLarge and its first rounds are found to bring less
-// than kGainKept.
+// are slowest. It is over where its first rounds are found to bring less than kGainKept.
 //
 //   noise (dq)         holds the loss up, and leaves the way that a sample goes as it was: judged
 //                      by the loss at common parameters and the pace, kept only where it paid for
@@ -65,8 +64,8 @@ namespace tactus::policies {
 // What a sample was found to be worth is a part of the next comparison, half of what it lacks is
 // given back when the training time has doubled. Each that did not pay has a pause of its own: the
 // other is tried before it again; and members go back to the parameters of before where the loss
-// certainly rose. Residuals are tried only where the job asks for every_step:
-// local steps leave so little of a round to be saved that its canary would cost more.
+// certainly rose. Residuals are tried only where the job asks for every_step: local steps leave so
+// little of a round to be saved that its canary would cost more.
 //
 // What a residual left out is gone when another encoding comes into force (engine::Encodings),
 // whichever side of a canary that is: what it was of are old gradients then.

@@ -8,7 +8,6 @@
 
 #include "agent/engine/samples/permutation.h"
 #include "base/check.h"
-#include "base/rng.h"
 #include "cuda/ops/clones.h"
 
 namespace tactus::subset {
