@@ -142,7 +142,7 @@ class Cluster:
         """The job when it has one of these states. An end is waited for by one call: who asks again and again takes a good part
         of a core from those who train."""
         if ENDS.issuperset(states):
-            code, told, error = self.tactus("wait", name, "--for", f"state={states[0]}", "--timeout", f"{seconds}s", "-o", "json",
+            code, told, error = self.tactus("wait", name, "--for", f"state={min(states)}", "--timeout", f"{seconds}s", "-o", "json",
                                             check=False, seconds=seconds + 60)
             if code not in (0, ENDED_OTHERWISE):
                 raise AssertionError(f"{name} is not {states} within {seconds} s: exit {code}\n{error}")
