@@ -12,6 +12,7 @@
 
 #include "agent/engine/samples/permutation.h"
 #include "agent/subset/facility_location.h"
+#include "agent/subset/piece_picks.h"
 #include "agent/subset/quotas.h"
 #include "agent/subset/weights.h"
 #include "base/check.h"
@@ -36,14 +37,7 @@ struct Class {
   std::vector<std::uint64_t> sizes{};  // by member
   std::uint64_t size = 0;              // of all
   std::uint64_t quota = 0;
-  // By member, of each of its pieces: how many are picked there.
-  std::vector<std::vector<std::uint64_t>> picks{};
-  std::uint64_t picked = 0;  // in all pieces
-  bool again = false;        // more than the quota: one member picks among them
-
-  std::uint64_t picked_by(std::size_t member) const {
-    return std::accumulate(picks[member].begin(), picks[member].end(), std::uint64_t{0});
-  }
+  PiecePicks picks{};
 };
 
 struct Pick {
@@ -155,44 +149,9 @@ class Selection {
     facts.class_quotas = Quotas(facts.class_sizes, options_.size);
     for (std::size_t c = 0; c < classes_.size(); ++c) {
       classes_[c].quota = facts.class_quotas[c];
-      PlanPicks(classes_[c]);
+      classes_[c].picks = PlanPicks(classes_[c].sizes, classes_[c].quota, piece_max_);
     }
     return true;
-  }
-
-  // Each piece picks as many as the class is to have, and one member among those; but where that
-  // would be too many for one, each piece picks its share, and that is it.
-  void PlanPicks(Class& one) const {
-    std::vector<std::uint64_t> pieces;
-    std::uint64_t all = 0;
-    for (const std::uint64_t size : one.sizes) {
-      const std::uint64_t count = (size + piece_max_ - 1) / piece_max_;
-      for (std::uint64_t piece = 0; piece < count; ++piece) {
-        pieces.push_back(SizeOfPiece(size, piece, count));
-        all += std::min(one.quota, pieces.back());
-      }
-    }
-    const bool shares = all > piece_max_ && pieces.size() <= one.quota;
-    std::vector<std::uint64_t> quotas = shares ? Quotas(pieces, one.quota) : pieces;
-    if (!shares) {
-      // More pieces than the class is to have: so few of each that one member can pick among them.
-      const std::uint64_t most =
-          all > piece_max_ ? std::max<std::uint64_t>(1, piece_max_ / pieces.size()) : one.quota;
-      for (std::uint64_t& quota : quotas) quota = std::min({quota, one.quota, most});
-    }
-    one.picked = std::accumulate(quotas.begin(), quotas.end(), std::uint64_t{0});
-    one.again = one.picked > one.quota;
-    auto next = quotas.begin();
-    for (const std::uint64_t size : one.sizes) {
-      const auto count = static_cast<std::ptrdiff_t>((size + piece_max_ - 1) / piece_max_);
-      one.picks.emplace_back(next, next + count);
-      next += count;
-    }
-  }
-
-  // Piece p of k has the samples p, p + k, ... of a member's.
-  static std::uint64_t SizeOfPiece(std::uint64_t size, std::uint64_t piece, std::uint64_t pieces) {
-    return (size - piece + pieces - 1) / pieces;
   }
 
   std::uint64_t SeedOf(std::size_t c) const {
@@ -201,7 +160,7 @@ class Selection {
 
   bool PickOwn() {
     for (std::size_t c = 0; c < classes_.size(); ++c) {
-      const std::vector<std::uint64_t>& quotas = classes_[c].picks[member_];
+      const std::vector<std::uint64_t>& quotas = classes_[c].picks.of_pieces[member_];
       for (std::size_t piece = 0; piece < quotas.size(); ++piece) {
         std::vector<std::size_t> of_piece;
         for (std::size_t i = piece; i < of_class_[c].size(); i += quotas.size()) {
@@ -228,7 +187,7 @@ class Selection {
     for (std::size_t k = 0; k < picked.points.size(); ++k) {
       own_picks_.push_back(PickOf(c, of_piece[picked.points[k]], picked.weights[k]));
     }
-    if (!classes_[c].again) own_error_ += picked.error;
+    if (!classes_[c].picks.again) own_error_ += picked.error;
     return true;
   }
 
@@ -240,18 +199,20 @@ class Selection {
   }
   Pick PickOf(std::size_t c, std::size_t i, std::uint64_t weight) const {
     Pick pick{.sample = own_.samples[i], .weight = weight};
-    if (classes_[c].again) pick.proxy.assign(ProxyOf(i).begin(), ProxyOf(i).end());
+    if (classes_[c].picks.again) pick.proxy.assign(ProxyOf(i).begin(), ProxyOf(i).end());
     return pick;
   }
 
-  std::size_t WordsOf(const Class& one) const { return kPickWords + (one.again ? own_.width : 0); }
+  std::size_t WordsOf(const Class& one) const {
+    return kPickWords + (one.picks.again ? own_.width : 0);
+  }
 
   // All members' picks come to all, class by class.
   bool Gather() {
     picks_.resize(classes_.size());
     for (std::size_t member = 0; member < members_; ++member) {
       std::size_t words = 0;
-      for (const Class& one : classes_) words += one.picked_by(member) * WordsOf(one);
+      for (const Class& one : classes_) words += one.picks.by(member) * WordsOf(one);
       if (words == 0) continue;
       std::vector<float> numbers;
       if (member == member_) numbers = NumbersOf();
@@ -290,35 +251,46 @@ class Selection {
     }
   }
 
+  // So many as the class is to have, in the order of choosing; none: it ends.
+  std::vector<std::size_t> ChooseAmongPicks(std::size_t c) {
+    std::vector<float> values;
+    std::vector<std::uint64_t> weights;
+    for (const Pick& pick : picks_[c]) {
+      Append(values, pick.proxy);
+      weights.push_back(pick.weight);
+    }
+    const auto quota = static_cast<std::size_t>(classes_[c].quota);
+    if (quota == picks_[c].size()) {
+      std::vector<std::size_t> all(quota);
+      std::iota(all.begin(), all.end(), std::size_t{0});
+      return all;
+    }
+    return PickGreedily({.values = values, .width = own_.width},
+                        {.budget = quota,
+                         .weights = weights,
+                         .seed = SeedOf(c),
+                         .go_on = [this] { return GoOn(); }})
+        .points;
+  }
+
   // Each class by one member, whose answer all take: two processors need not find the same bits.
   bool PickAgain() {
     std::vector<float> places;  // from 1, in the order of picking, by class and sample; 0: not
     for (std::size_t c = 0; c < classes_.size(); ++c) {
-      if (!classes_[c].again) continue;
+      if (!classes_[c].picks.again) continue;
       const std::size_t begin = places.size();
       places.resize(begin + picks_[c].size());
       if (c % members_ != member_) continue;
-      std::vector<float> values;
-      std::vector<std::uint64_t> weights;
-      for (const Pick& pick : picks_[c]) {
-        Append(values, pick.proxy);
-        weights.push_back(pick.weight);
-      }
-      const auto quota = static_cast<std::size_t>(classes_[c].quota);
-      const Picked picked =
-          PickGreedily({.values = values, .width = own_.width},
-                       {.budget = quota, .weights = weights, .seed = SeedOf(c), .go_on = [this] {
-                          return GoOn();
-                        }});
-      if (picked.points.empty()) return false;
-      for (std::size_t k = 0; k < picked.points.size(); ++k) {
-        places[begin + picked.points[k]] = static_cast<float>(k + 1);
+      const std::vector<std::size_t> chosen = ChooseAmongPicks(c);
+      if (chosen.empty()) return false;
+      for (std::size_t k = 0; k < chosen.size(); ++k) {
+        places[begin + chosen[k]] = static_cast<float>(k + 1);
       }
     }
     if (!places.empty() && !Sum(places)) return false;
     std::span<const float> rest = places;
     for (std::size_t c = 0; c < classes_.size(); ++c) {
-      if (!classes_[c].again) continue;
+      if (!classes_[c].picks.again) continue;
       std::vector<Pick> chosen(static_cast<std::size_t>(classes_[c].quota));
       for (std::size_t i = 0; i < picks_[c].size(); ++i) {
         if (rest[i] > 0) chosen.at(static_cast<std::size_t>(rest[i]) - 1) = picks_[c][i];
@@ -335,7 +307,7 @@ class Selection {
     std::vector<float> counts;
     double error = own_error_;
     for (std::size_t c = 0; c < classes_.size(); ++c) {
-      if (!classes_[c].again) continue;
+      if (!classes_[c].picks.again) continue;
       const std::size_t begin = counts.size();
       counts.resize(begin + picks_[c].size());
       if (!AssignClass(c, std::span(counts).subspan(begin), error)) return false;
@@ -344,7 +316,7 @@ class Selection {
     if (!Sum(counts)) return false;
     std::size_t next = 0;
     for (std::size_t c = 0; c < classes_.size(); ++c) {
-      if (!classes_[c].again) continue;
+      if (!classes_[c].picks.again) continue;
       for (Pick& pick : picks_[c]) pick.weight = static_cast<std::uint64_t>(counts[next++]);
     }
     selected_.facts.error = counts.back();
