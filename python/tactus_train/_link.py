@@ -37,6 +37,9 @@ class Link:
             raise UsageError(self._library.tactus_open_error().decode())
         self._memory = _Memory(self._library, self._run)
         self._request = _abi.Request()
+        self._asked = ctypes.byref(self._request)
+        self._answer = _abi.Answer()
+        self._answered = ctypes.byref(self._answer)
 
     def tensor_at(self, address: int | None, length: int) -> torch.Tensor:
         """What the run showed, as a tensor: it is there as long as the tensor or a view of it is."""
@@ -54,14 +57,14 @@ class Link:
     def take(self) -> _abi.Request:
         """What is asked next. Valid until the reply."""
         run = self._open()
-        while not (asked := self._library.tactus_await(run, WAIT_MS, ctypes.byref(self._request))):
+        while not (asked := self._library.tactus_await(run, WAIT_MS, self._asked)):
             pass
         self._check(asked)
         return self._request
 
     def reply(self, loss_sum: float = 0.0, error: str | None = None):
-        answer = _abi.Answer(loss_sum, error.encode() if error else None)
-        self._check(self._library.tactus_reply(self._open(), ctypes.byref(answer)))
+        self._answer.loss_sum, self._answer.error = loss_sum, error.encode() if error else None
+        self._check(self._library.tactus_reply(self._open(), self._answered))
 
     def offer(self, values: list[float], what: str, last: bool):
         """To those who offer as many values of the same; `last`: behind what is none."""

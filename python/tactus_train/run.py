@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import dataclasses
 import fcntl
 import math
 import os
@@ -447,25 +446,26 @@ class Run:
     def _finish_batch(self) -> Step:
         """And the rounds behind it in which this member has no samples."""
         epoch = self._whole
-        step = self._answer_batch()
+        closed = self._answer_batch()
+        standing = self._standing
         while not self.over and self._batch is not None and not self._batch["indices"]:
             self._answer_batch()
-        return dataclasses.replace(step, epoch_ended=self.over or self._whole != epoch)
+        return Step(applied=closed and bool(standing.applied), round_closed=closed, epoch_ended=self.over or self._whole != epoch,
+                    loss=standing.loss if closed else None, gradient_norm=standing.gradient_norm if closed else None,
+                    gain=standing.gain if closed else 1.0)
 
-    def _answer_batch(self) -> Step:
-        rounds, epoch = self.round, self._whole
+    def _answer_batch(self) -> bool:
+        """Whether its round is closed."""
+        rounds = self.round
         losses, self._losses = self._losses, 0.0
         self._given = self._backward_done = False
         self._batch = None
         self._link.reply(loss_sum=losses)
         self._serve()
         closed = self.round > rounds
-        standing = self._standing
         if closed:
             self._step_scheduler()
-        return Step(applied=closed and bool(standing.applied), round_closed=closed, epoch_ended=self.over or self._whole != epoch,
-                    loss=standing.loss if closed else None, gradient_norm=standing.gradient_norm if closed else None,
-                    gain=standing.gain if closed else 1.0)
+        return closed
 
     def _step_scheduler(self):
         if self._scheduler is None:
