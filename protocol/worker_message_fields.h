@@ -58,7 +58,7 @@ void Fields(auto& archive, Of<ReadyMessage> auto& message) {
   archive("nccl_version", message.nccl_version);
   archive("encodings", message.encodings);
   archive("program", message.program);
-  archive("meshes", message.meshes);
+  archive("mesh_version", message.mesh_version);
 }
 
 void Fields(auto& archive, Of<EndpointMessage> auto& message) {

@@ -91,7 +91,7 @@ struct ReadyMessage {
   std::string nccl_version{};             // "2.28.9", "none"; empty: no GPU, or it does not say
   std::vector<std::string> encodings{};   // that it knows; empty: dense alone
   std::optional<ProgramFacts> program{};  // of a worker that is one
-  bool meshes = false;                    // it can have a part of a model that is split
+  std::uint32_t mesh_version = 0;         // collective::kMeshVersion; 0: it knows no meshes
 };
 struct EndpointMessage {
   std::uint64_t generation = 0;

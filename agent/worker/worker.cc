@@ -91,7 +91,7 @@ life::OrFailure<life::Loaded> Worker::Load(const std::function<bool()>& leaves) 
                     device_->cuda_index() ? cuda::nccl::VersionText(cuda::nccl::Version()) : "",
                 .encodings = {policies::kEncodingNames.begin(), policies::kEncodingNames.end()},
                 .program = trainee_.facts(),
-                .meshes = true},
+                .mesh_version = collective::kMeshVersion},
       .checkpoints_every = start_.job.checkpoints_every,
       .keeps_best = KeepsBest(),
       .rounds = member_->rounds};

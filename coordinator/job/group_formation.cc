@@ -99,6 +99,17 @@ std::optional<Mismatch> GroupFormation::FindMismatch() const {
   return odd;
 }
 
+std::optional<Mismatch> GroupFormation::FindOtherMesh() const {
+  std::vector<std::uint64_t> versions;
+  for (const auto& ready : ready_) versions.push_back(ready ? ready->mesh_version : 0);
+  std::optional<Mismatch> odd = OddOneOf(versions);
+  if (odd) {
+    odd->noun = "rules by which models are split over devices";
+    odd->is_count = false;
+  }
+  return odd;
+}
+
 void GroupFormation::Begin(std::uint64_t generation) {
   TACTUS_CHECK(phase_ == Phase::kLoading && AllSet(ready_));
   phase_ = Phase::kMeeting;

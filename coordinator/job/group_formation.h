@@ -63,6 +63,8 @@ class GroupFormation {
   // that is not equal on all, and the first rank that differs from what most have; on a tie the
   // lowest rank's value is right.
   std::optional<Mismatch> FindMismatch() const;
+  // Of those that split a model, in the same way, a member that does so by another version.
+  std::optional<Mismatch> FindOtherMesh() const;
 
   // Requires: loading, all ready.
   void Begin(std::uint64_t generation);

@@ -79,12 +79,18 @@ void JobController::OnWorkerSaid(WorkerId worker, const FromWorker& message, Tur
 void JobController::On(std::uint32_t rank, const ReadyMessage& message, Turn turn) {
   auto* const starting = std::get_if<phase::Starting>(&phase_);
   if (starting == nullptr || group_.SuspectSince()) return;
-  if (OfMeshes() && !message.meshes) {
+  if (OfMeshes() && message.mesh_version == 0) {
     return Fail(WordsOfUnknownMesh(group_.members()[rank]), kMeshField, turn);
   }
   if (!starting->formation.SetReady(rank, message)) return;
   if (const std::optional<Mismatch> odd = starting->formation.FindMismatch()) {
     return Fail(WordsOf(*odd, group_.members()), odd->field, turn);
+  }
+  if (OfMeshes()) {
+    if (const std::optional<Mismatch> odd = starting->formation.FindOtherMesh()) {
+      return Fail(WordsOf(*odd, group_.members()) + "; bring Tactus on both nodes to one version",
+                  kMeshField, turn);
+    }
   }
   FormGroup(starting->formation, turn);
 }

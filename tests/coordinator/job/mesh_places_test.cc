@@ -213,7 +213,7 @@ TEST(JobOfMeshesReadyTest, AWorkerThatKnowsNoMeshesEndsTheJobInALine) {
   ReadyMessage ready = Ready();
   rig.Step(Said(1, ready));
   EXPECT_EQ(rig.record().state, JobState::kStarting);
-  ready.meshes = false;
+  ready.mesh_version = 0;
 
   const Actions actions = rig.Step(Said(3, ready));
 
@@ -223,13 +223,33 @@ TEST(JobOfMeshesReadyTest, AWorkerThatKnowsNoMeshesEndsTheJobInALine) {
   EXPECT_THAT(Sent<GroupMessage>(actions), IsEmpty());
 }
 
+TEST(JobOfMeshesReadyTest, WorkersOfUnlikeVersionsEndTheJobInALine) {
+  Rig rig;
+  rig.Step(Join("a", 2));
+  rig.Step(Join("b", 2));
+  rig.Step(JobSubmitted{MeshJob(2, 4)});
+  ReadyMessage ready = Ready();
+  for (const std::uint64_t worker : {1, 2, 3}) rig.Step(Said(worker, ready));
+  ++ready.mesh_version;
+
+  const Actions actions = rig.Step(Said(4, ready));
+
+  EXPECT_EQ(rig.record().state, JobState::kFailed);
+  EXPECT_EQ(rig.record().error_field, "model.options.mesh");
+  EXPECT_THAT(rig.record().state_reason,
+              HasSubstr("worker 4 on node b has other rules by which models are split over devices "
+                        "than worker 1 on node a; bring Tactus"));
+  EXPECT_THAT(Sent<GroupMessage>(actions), IsEmpty());
+}
+
 TEST(JobOfMeshesReadyTest, AJobOfWholeModelsDoesNotAskForIt) {
   Rig rig;
   rig.Step(Join("a", 2));
   rig.Step(JobSubmitted{Job(1, {.workers_min = 2, .workers_max = 2})});
   ReadyMessage ready = Ready();
-  ready.meshes = false;
+  ready.mesh_version = 0;
   rig.Step(Said(1, ready));
+  ++ready.mesh_version;
 
   EXPECT_THAT(Sent<GroupMessage>(rig.Step(Said(2, ready))), Not(IsEmpty()));
 }

@@ -50,7 +50,7 @@ WorkerSaid Said(std::uint64_t worker, FromWorker message) {
 
 ReadyMessage Ready() {
   return {
-      .parameters = 10, .train_samples = kTrainSamples, .validation_samples = 100, .meshes = true};
+      .parameters = 10, .train_samples = kTrainSamples, .validation_samples = 100, .mesh_version = 1};
 }
 
 ReportMessage ReportOf(std::uint32_t rank, const RoundOf& round, std::uint64_t generation) {
