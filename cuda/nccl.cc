@@ -131,6 +131,19 @@ Standing Communicator::Broadcast(std::span<float> buffer, int root, Stream strea
   });
 }
 
+Standing Communicator::RootSum(std::span<float> buffer, int root, Stream stream) {
+  return core_->Make("ncclReduce", [&](ncclComm_t handle) {
+    return ncclReduce(buffer.data(), buffer.data(), buffer.size(), ncclFloat32, ncclSum, root,
+                      handle, stream);
+  });
+}
+
+Standing Communicator::AllGather(std::span<const float> own, std::span<float> all, Stream stream) {
+  return core_->Make("ncclAllGather", [&](ncclComm_t handle) {
+    return ncclAllGather(own.data(), all.data(), own.size(), ncclFloat32, handle, stream);
+  });
+}
+
 // Both in one group, as each would wait for the peer's other one. A group that was begun is ended
 // whatever happens in it: NCCL keeps it by thread.
 Standing Communicator::Exchange(int peer, std::span<const std::byte> outgoing,

@@ -85,6 +85,8 @@ class Communicator {
   // of collective::Transport. Once they are kReady it is in the stream.
   Standing AllReduceSum(std::span<float> buffer, Stream stream);
   Standing Broadcast(std::span<float> buffer, int root, Stream stream);
+  Standing RootSum(std::span<float> buffer, int root, Stream stream);
+  Standing AllGather(std::span<const float> own, std::span<float> all, Stream stream);
   // A send and a receive in one group, either left out where it is empty.
   Standing Exchange(int peer, std::span<const std::byte> outgoing, std::span<std::byte> incoming,
                     Stream stream);

@@ -23,6 +23,12 @@ Standing Communicator::AllReduceSum(std::span<float>, Stream) {
 Standing Communicator::Broadcast(std::span<float>, int, Stream) {
   return {.state = State::kFailed, .reason = kNone};
 }
+Standing Communicator::RootSum(std::span<float>, int, Stream) {
+  return {.state = State::kFailed, .reason = kNone};
+}
+Standing Communicator::AllGather(std::span<const float>, std::span<float>, Stream) {
+  return {.state = State::kFailed, .reason = kNone};
+}
 Standing Communicator::Exchange(int, std::span<const std::byte>, std::span<std::byte>, Stream) {
   return {.state = State::kFailed, .reason = kNone};
 }

@@ -140,6 +140,19 @@ ncclResult_t ncclBroadcast(const void* from, void* to, size_t count, ncclDataTyp
   return call(from, to, count, type, root, communicator, stream);
 }
 
+ncclResult_t ncclReduce(const void* from, void* to, size_t count, ncclDataType_t type,
+                        ncclRedOp_t operation, int root, ncclComm_t communicator,
+                        cudaStream_t stream) {
+  static const auto call = Find(&ncclReduce, "ncclReduce");
+  return call(from, to, count, type, operation, root, communicator, stream);
+}
+
+ncclResult_t ncclAllGather(const void* from, void* to, size_t count, ncclDataType_t type,
+                           ncclComm_t communicator, cudaStream_t stream) {
+  static const auto call = Find(&ncclAllGather, "ncclAllGather");
+  return call(from, to, count, type, communicator, stream);
+}
+
 ncclResult_t ncclSend(const void* from, size_t count, ncclDataType_t type, int peer,
                       ncclComm_t communicator, cudaStream_t stream) {
   static const auto call = Find(&ncclSend, "ncclSend");

@@ -336,6 +336,9 @@ void Group::SendMessages(std::span<const int> ranks, Network& network) {
     case Kind::kConversation:
       SendTurns(call, network);
       break;
+    case Kind::kRootSum:
+    case Kind::kAllGather:
+      TACTUS_CHECK(false);  // they are conversations
   }
   bytes_sent_ += network.bytes_sent() - before;
 }

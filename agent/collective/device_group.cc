@@ -33,6 +33,18 @@ SplitEndpoint SplitEndpoints(const std::string& joined) {
   return {.first = joined.substr(1, length), .second = joined.substr(1 + length)};
 }
 
+TcpMeeting TcpMeetingOf(const DeviceMeeting& meeting) {
+  return {.rank = meeting.rank,
+          .size = meeting.size,
+          .address = meeting.address,
+          .exchange = meeting.exchange,
+          .now = meeting.now,
+          .give_up = meeting.give_up,
+          .generation = meeting.generation,
+          .secret = meeting.secret,
+          .tell = meeting.tell};
+}
+
 ConnectedTransport ConnectDevices(const DeviceMeeting& meeting) {
   NcclMeeting devices{.rank = meeting.rank,
                       .size = meeting.size,
@@ -64,16 +76,9 @@ ConnectedTransport ConnectDevices(const DeviceMeeting& meeting) {
     }
     return endpoints;
   };
-  ConnectedTransports connected = ConnectTcp({.rank = meeting.rank,
-                                              .size = meeting.size,
-                                              .address = meeting.address,
-                                              .exchange = exchange,
-                                              .now = meeting.now,
-                                              .give_up = meeting.give_up,
-                                              .generation = meeting.generation,
-                                              .secret = meeting.secret,
-                                              .tell = meeting.tell},
-                                             kTransports);
+  TcpMeeting tcp = TcpMeetingOf(meeting);
+  tcp.exchange = exchange;
+  ConnectedTransports connected = ConnectTcp(tcp, kTransports);
   if (connected.transports.empty()) return {.reason = connected.reason, .own = connected.own};
   devices.signals = std::move(connected.transports[kSignals]);
   devices.heartbeat = std::move(connected.transports[kHeartbeat]);

@@ -34,6 +34,9 @@ struct DeviceMeeting {
 // ConnectNccl. A group of one moves nothing and needs neither.
 ConnectedTransport ConnectDevices(const DeviceMeeting& meeting);
 
+// How its members meet by TCP.
+TcpMeeting TcpMeetingOf(const DeviceMeeting& meeting);
+
 // Two texts as one that travels, and back. The first is shorter than 256 bytes.
 std::string JoinEndpoints(const std::string& first, const std::string& second);
 struct SplitEndpoint {

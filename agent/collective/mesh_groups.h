@@ -22,6 +22,8 @@ struct MeshGroups {
   std::unique_ptr<Transport> row = nullptr;           // rank: the place's column
   std::unique_ptr<Transport> column = nullptr;        // rank: the place's row
   std::unique_ptr<Transport> equal_places = nullptr;  // rank: the replica
+  // Whether members' arithmetic may differ, as that of unequal devices does; the same on all.
+  bool unlike = false;
 
   // Of all three. Any thread.
   void Abort(const std::string& reason) const;

@@ -37,4 +37,16 @@ std::span<T> PieceOf(std::span<T> buffer, std::size_t number) {
   return buffer.subspan(begin, std::min(kPieceElements<T>, buffer.size() - begin));
 }
 
+// Elements of what each of so many members brings to a gathering that are gathered at once: what
+// comes of all is one piece at most.
+inline std::size_t PieceOfGathering(std::size_t members) {
+  return std::max<std::size_t>(kPieceLength / std::max<std::size_t>(members, 1), 1);
+}
+
+// How many pieces a gathering has; at least one.
+inline std::size_t PiecesOfGathering(std::size_t own_length, std::size_t members) {
+  const std::size_t length = PieceOfGathering(members);
+  return std::max<std::size_t>((own_length + length - 1) / length, 1);
+}
+
 }  // namespace tactus::collective

@@ -27,6 +27,8 @@ constexpr int kTriesAtOnce = 100;
 Route RouteOf(const Operation& operation) {
   const bool no_buffer = operation.kind == Kind::kBarrier || operation.kind == Kind::kConversation;
   if (no_buffer) return Route::kSignals;
+  const bool of_devices = operation.kind == Kind::kRootSum || operation.kind == Kind::kAllGather;
+  if (of_devices) return operation.buffer.empty() ? Route::kNowhere : Route::kDevice;
   const void* const memory = operation.kind != Kind::kExchange ? operation.buffer.data()
                              : !operation.outgoing.empty()
                                  ? static_cast<const void*>(operation.outgoing.data())
@@ -241,6 +243,12 @@ std::string NcclGroup::Queue(NcclTicket& ticket) {
       standing = communicator_->Exchange(operation.partner, operation.outgoing, operation.incoming,
                                          stream_.get());
       break;
+    case Kind::kRootSum:
+      standing = communicator_->RootSum(operation.buffer, operation.partner, stream_.get());
+      break;
+    case Kind::kAllGather:
+      standing = communicator_->AllGather(operation.own, operation.buffer, stream_.get());
+      break;
     case Kind::kBarrier:
     case Kind::kConversation:
       TACTUS_CHECK(false);  // they have another route
@@ -318,6 +326,10 @@ std::string NcclGroup::Signal(NcclTicket& ticket) {
       break;
     case Kind::kConversation:
       collective = meeting_.signals->StartConversation(*operation.conversation);
+      break;
+    case Kind::kRootSum:
+    case Kind::kAllGather:
+      TACTUS_CHECK(false);  // on the host they are conversations
   }
   const Completion completion = collective->Wait();
   if (completion.progress == Progress::kFailed) return WhatOf(ticket) + ": " + completion.reason;
@@ -432,6 +444,10 @@ std::string NcclGroup::WhatOf(const NcclTicket& ticket) const {
              " bytes out and " + std::to_string(operation.incoming.size()) + " in" + place;
     case Kind::kConversation:
       return "conversation" + place;
+    case Kind::kRootSum:
+      return "sum of " + floats + " at " + partner + place;
+    case Kind::kAllGather:
+      return "gathering of " + floats + place;
     case Kind::kBarrier:
       break;
   }

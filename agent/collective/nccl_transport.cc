@@ -61,6 +61,17 @@ class NcclTransport : public Transport {
     return std::make_unique<NcclCollective>(group_, operation);
   }
 
+  std::unique_ptr<Collective> StartRootSum(std::span<float> buffer, int root) override {
+    if (!cuda::IsDeviceMemory(buffer.data())) return Transport::StartRootSum(buffer, root);
+    return Start({.kind = Operation::Kind::kRootSum, .buffer = buffer, .partner = root});
+  }
+  std::unique_ptr<Collective> StartAllGather(std::span<const float> own,
+                                             std::span<float> all) override {
+    if (!cuda::IsDeviceMemory(own.data())) return Transport::StartAllGather(own, all);
+    TACTUS_CHECK(all.size() == own.size() * static_cast<std::size_t>(size_));
+    return Start({.kind = Operation::Kind::kAllGather, .buffer = all, .own = own});
+  }
+
   const std::uint32_t* lost() const override { return group_->lost(); }
   bool Register(std::span<float> memory) override { return group_->Register(memory); }
   void Deregister() override { group_->Deregister(); }
@@ -180,10 +191,14 @@ nccl::BegunCommunicator Meet(const NcclMeeting& meeting, Heartbeat& heartbeat) {
 ConnectedTransport ConnectAlone(const NcclMeeting& meeting) {
   const bool given_up = meeting.exchange("alone").size() != 1;
   if (given_up) return {.reason = "the group was given up before it was connected"};
-  return {.transport = std::make_unique<SoloTransport>(meeting.now)};
+  return {.transport = MakeSoloTransport(meeting.now)};
 }
 
 }  // namespace
+
+std::unique_ptr<Transport> MakeSoloTransport(std::function<Instant()> now) {
+  return std::make_unique<SoloTransport>(std::move(now));
+}
 
 ConnectedTransport ConnectNccl(NcclMeeting meeting) {
   TACTUS_CHECK(meeting.size >= 1 && meeting.rank >= 0 && meeting.rank < meeting.size);

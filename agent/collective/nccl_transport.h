@@ -76,4 +76,7 @@ struct NcclMeeting {
 // algorithm, but are the same on all members.
 ConnectedTransport ConnectNccl(NcclMeeting meeting);
 
+// A group of one, whose buffers may be any memory: every sum is there already.
+std::unique_ptr<Transport> MakeSoloTransport(std::function<Instant()> now);
+
 }  // namespace tactus::collective

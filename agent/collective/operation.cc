@@ -73,6 +73,9 @@ void CarryOut(std::span<const Operation> operations) {
       return Swap(first, operations.back());
     case Operation::Kind::kConversation:
       return Converse(operations);
+    case Operation::Kind::kRootSum:
+    case Operation::Kind::kAllGather:
+      TACTUS_CHECK(false);  // they are conversations
   }
 }
 

@@ -1,9 +1,13 @@
 #include "agent/collective/root_sum.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "agent/collective/mesh_costs.h"
+#include "agent/collective/mesh_pieces.h"
 #include "agent/collective/rank_sum.h"
+#include "agent/collective/together.h"
 #include "base/check.h"
 
 namespace tactus::collective {
@@ -14,6 +18,27 @@ bool GoesWhole(std::size_t length, int size) {
   const auto members = static_cast<std::size_t>(size);
   return members <= 2 || length * (members - 1) * (members - 2) / members <= kExtraLengthMax;
 }
+
+// A collective that is conversations of a transport's own, one after the other.
+class Conversed final : public Collective {
+ public:
+  Conversed(Transport& group, std::vector<std::unique_ptr<Conversation>> pieces)
+      : pieces_(std::move(pieces)), started_(StartAll(group, pieces_), [](const std::string&) {}) {}
+
+  Progress Poll() override { return started_.Poll(); }
+  Completion Wait() override { return started_.Wait(); }
+
+ private:
+  static std::vector<std::unique_ptr<Collective>> StartAll(
+      Transport& group, const std::vector<std::unique_ptr<Conversation>>& pieces) {
+    std::vector<std::unique_ptr<Collective>> started;
+    for (const auto& piece : pieces) started.push_back(group.StartConversation(*piece));
+    return started;
+  }
+
+  const std::vector<std::unique_ptr<Conversation>> pieces_;  // gone behind what is under way
+  Together started_;  // a transport that fails one of them fails those behind it, too
+};
 
 }  // namespace
 
@@ -70,9 +95,11 @@ void RootSum::SumInboxes() {
   SumInRankOrder(sources, summed_);
 }
 
-AllGather::AllGather(const Transport& group, std::span<const float> own, std::span<float> all)
-    : rank_(group.rank()), own_(own), all_(all) {
-  TACTUS_CHECK(all.size() == own.size() * static_cast<std::size_t>(group.size()));
+AllGather::AllGather(const Transport& group, std::span<const float> own, std::span<float> all,
+                     std::size_t stride)
+    : rank_(group.rank()), own_(own), all_(all), stride_(stride) {
+  TACTUS_CHECK(own.size() <= stride);
+  TACTUS_CHECK(all.size() >= stride * static_cast<std::size_t>(group.size() - 1) + own.size());
 }
 
 void AllGather::Begin(std::size_t /*turn*/) { std::ranges::copy(own_, PartOf(rank_).begin()); }
@@ -86,7 +113,29 @@ std::span<std::byte> AllGather::Incoming(std::size_t /*turn*/, int peer) {
 }
 
 std::span<float> AllGather::PartOf(int rank) const {
-  return all_.subspan(static_cast<std::size_t>(rank) * own_.size(), own_.size());
+  return all_.subspan(static_cast<std::size_t>(rank) * stride_, own_.size());
+}
+
+std::unique_ptr<Collective> Transport::StartRootSum(std::span<float> buffer, int root) {
+  std::vector<std::unique_ptr<Conversation>> pieces;
+  for (std::size_t i = 0; i < std::max<std::size_t>(PiecesIn(buffer.size()), 1); ++i) {
+    pieces.push_back(std::make_unique<RootSum>(*this, PieceOf(buffer, i), root));
+  }
+  return std::make_unique<Conversed>(*this, std::move(pieces));
+}
+
+std::unique_ptr<Collective> Transport::StartAllGather(std::span<const float> own,
+                                                      std::span<float> all) {
+  const auto members = static_cast<std::size_t>(size());
+  TACTUS_CHECK(all.size() == own.size() * members);
+  const std::size_t length = PieceOfGathering(members);
+  std::vector<std::unique_ptr<Conversation>> pieces;
+  for (std::size_t i = 0; i < PiecesOfGathering(own.size(), members); ++i) {
+    const std::span<const float> piece = own.subspan(i * length);
+    pieces.push_back(std::make_unique<AllGather>(*this, piece.first(std::min(length, piece.size())),
+                                                 all.subspan(i * length), own.size()));
+  }
+  return std::make_unique<Conversed>(*this, std::move(pieces));
 }
 
 }  // namespace tactus::collective

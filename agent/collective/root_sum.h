@@ -1,5 +1,6 @@
 // A sum of all members' buffers that one of them alone gets, and what all of them have gathered:
-// the two collectives of meshes that are conversations.
+// the two collectives of meshes that are conversations where the memory is the host's, in the
+// pieces of mesh_pieces.h (Transport::StartRootSum, StartAllGather).
 
 #pragma once
 
@@ -46,11 +47,13 @@ class RootSum final : public Conversation {
   std::vector<float> inboxes_;  // of the others' values of that, by rank without this member
 };
 
-// all [size * own.size()] <- every member's `own`, by rank. Each sends its own to all others at
+// all <- every member's `own`, by rank, each `stride` elements behind the one before: >=
+// own.size(), more where `own` is a piece of what is gathered. Each sends its own to all others at
 // once. Started by StartConversation; the memory and this object live until it is done.
 class AllGather final : public Conversation {
  public:
-  AllGather(const Transport& group, std::span<const float> own, std::span<float> all);
+  AllGather(const Transport& group, std::span<const float> own, std::span<float> all,
+            std::size_t stride);
 
   std::size_t turns() const override { return 1; }
   void Begin(std::size_t turn) override;
@@ -64,6 +67,7 @@ class AllGather final : public Conversation {
   const int rank_;
   const std::span<const float> own_;
   const std::span<float> all_;
+  const std::size_t stride_;
 };
 
 }  // namespace tactus::collective

@@ -28,7 +28,8 @@ struct StagedOperation {
 StagedOperation StageOf(const Operation& operation, int rank);
 
 // Where one piece at a time stands in the host's memory. `first` has what is brought down, and of a
-// sum or a broadcast what is brought up; `second` the incoming bytes of an exchange.
+// sum or a broadcast what is brought up; `second` the incoming bytes of an exchange, and what all
+// have brought to a gathering.
 struct StagingSlot {
   cuda::PinnedFloats first = nullptr;   // [kPieceLength]
   cuda::PinnedFloats second = nullptr;  // [kPieceLength]
@@ -69,6 +70,8 @@ class Staging {
   void AwaitQuiet();
 
  private:
+  std::string QueueGathered(const Operation& whole, std::size_t number, StagingSlot& slot);
+
   std::array<StagingSlot, kSlots> slots_{};
   cuda::OwnedStream down_ = nullptr;
   cuda::OwnedStream up_ = nullptr;

@@ -104,9 +104,20 @@ std::string StagedQueue::SendOff() {
       if (&piece != &pieces_.front() && !staging_.IsDown(*piece.slot)) return "";
       if (std::string failure = staging_.AwaitDown(*piece.slot); !failure.empty()) return failure;
     }
-    piece.travel = host_->Start(PieceOnHost(piece.staged, piece.number, *piece.slot));
+    piece.travel = StartOnHost(PieceOnHost(piece.staged, piece.number, *piece.slot));
   }
   return "";
+}
+
+std::unique_ptr<Collective> StagedQueue::StartOnHost(const Operation& piece) {
+  switch (piece.kind) {
+    case Operation::Kind::kRootSum:
+      return host_->StartRootSum(piece.buffer, piece.partner);
+    case Operation::Kind::kAllGather:
+      return host_->StartAllGather(piece.own, piece.buffer);
+    default:
+      return host_->Start(piece);
+  }
 }
 
 // Waits for the first piece that travels and brings it up.

@@ -82,6 +82,7 @@ class StagedQueue {
   std::string TakeNext();
   std::string CutNext();
   std::string SendOff();
+  std::unique_ptr<Collective> StartOnHost(const Operation& piece);
   std::string Land();
   void End(const std::string& reason);
   void FinishFirst();

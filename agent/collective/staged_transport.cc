@@ -45,6 +45,17 @@ class StagedTransport : public Transport {
     return std::make_unique<StagedCollective>(queue_, operation);
   }
 
+  std::unique_ptr<Collective> StartRootSum(std::span<float> buffer, int root) override {
+    if (!cuda::IsDeviceMemory(buffer.data())) return Transport::StartRootSum(buffer, root);
+    return Start({.kind = Operation::Kind::kRootSum, .buffer = buffer, .partner = root});
+  }
+  std::unique_ptr<Collective> StartAllGather(std::span<const float> own,
+                                             std::span<float> all) override {
+    if (!cuda::IsDeviceMemory(own.data())) return Transport::StartAllGather(own, all);
+    TACTUS_CHECK(all.size() == own.size() * static_cast<std::size_t>(size_));
+    return Start({.kind = Operation::Kind::kAllGather, .buffer = all, .own = own});
+  }
+
   Awaiting awaiting() override { return queue_->awaiting(); }
   std::vector<int> failed() override { return queue_->failed(); }
   void Abort(const std::string& reason) override { queue_->Abort(reason); }

@@ -45,18 +45,19 @@ TcpMeeting AsMemberOf(TcpMeeting meeting, const std::vector<int>& members) {
 std::vector<std::unique_ptr<TcpMesh>> TcpMesh::Connect(const TcpMeeting& meeting,
                                                        const WantedMeshes& wanted,
                                                        std::string& reason, bool* own) {
-  // No peer is in two parts, so that one more pair of lanes to each is enough for all of them; that
-  // to a peer that is in none is closed again.
-  const std::size_t pairs = wanted.count + (wanted.parts.empty() ? 0 : 1);
+  // No peer is in two parts, so that as many more pairs of lanes to each as a part has meshes are
+  // enough for all of them; those to a peer that is in none are closed again.
+  const std::size_t pairs = wanted.count + (wanted.parts.empty() ? 0 : wanted.each);
   TcpConnections met = MeetByTcp(meeting, pairs * kLanes);
   reason = met.reason;
   if (own != nullptr) *own = met.own;
   if (!reason.empty()) return {};
   std::vector<std::unique_ptr<TcpMesh>> meshes;
-  for (std::size_t i = 0; i < wanted.count + wanted.parts.size(); ++i) {
+  for (std::size_t i = 0; i < wanted.count + wanted.parts.size() * wanted.each; ++i) {
+    const bool of_all = i < wanted.count;
     const std::vector<int> members =
-        i < wanted.count ? AllRanks(meeting.size) : wanted.parts[i - wanted.count];
-    const std::size_t pair = std::min(i, wanted.count);
+        of_all ? AllRanks(meeting.size) : wanted.parts[(i - wanted.count) / wanted.each];
+    const std::size_t pair = of_all ? i : wanted.count + (i - wanted.count) % wanted.each;
     std::vector<MeshConnection> connections;
     for (const int peer : members) {
       for (std::size_t lane = 0; lane < kLanes; ++lane) {

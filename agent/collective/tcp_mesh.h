@@ -32,6 +32,7 @@ inline constexpr std::size_t kLanes = 2;
 struct WantedMeshes {
   std::size_t count = 1;                     // of all members, >= 1
   std::vector<std::vector<int>> parts = {};  // see ConnectTcp
+  std::size_t each = 1;                      // of each part, >= 1
 };
 
 // One thread, except Interrupt, awaited and bytes_moved. The first failure ends the mesh: whatever

@@ -33,6 +33,9 @@ bool Perform(const Operation& operation, MeshCollectives& mesh) {
       return mesh.Exchange(operation.partner, operation.outgoing, operation.incoming);
     case Operation::Kind::kConversation:
       return mesh.Converse(*operation.conversation);
+    case Operation::Kind::kRootSum:
+    case Operation::Kind::kAllGather:
+      break;  // they are conversations
   }
   TACTUS_CHECK(false);
 }
@@ -256,9 +259,9 @@ ConnectedTransport ConnectTcp(const TcpMeeting& meeting) {
 }
 
 ConnectedTransports ConnectTcp(const TcpMeeting& meeting, std::size_t count,
-                               const std::vector<std::vector<int>>& parts) {
+                               const std::vector<std::vector<int>>& parts, std::size_t each) {
   TACTUS_CHECK(meeting.size >= 1 && meeting.rank >= 0 && meeting.rank < meeting.size);
-  TACTUS_CHECK(meeting.exchange && meeting.now && count >= 1);
+  TACTUS_CHECK(meeting.exchange && meeting.now && count >= 1 && each >= 1);
   ConnectedTransports connected;
   if (meeting.size == 1) {
     const bool given_up = meeting.exchange("alone").size() != 1;
@@ -268,8 +271,9 @@ ConnectedTransports ConnectTcp(const TcpMeeting& meeting, std::size_t count,
     }
     return connected;
   }
-  for (std::unique_ptr<TcpMesh>& mesh : TcpMesh::Connect(meeting, {.count = count, .parts = parts},
-                                                         connected.reason, &connected.own)) {
+  const WantedMeshes wanted{.count = count, .parts = parts, .each = each};
+  for (std::unique_ptr<TcpMesh>& mesh :
+       TcpMesh::Connect(meeting, wanted, connected.reason, &connected.own)) {
     connected.transports.push_back(std::make_unique<TcpTransport>(meeting, std::move(mesh)));
   }
   return connected;

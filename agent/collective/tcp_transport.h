@@ -66,10 +66,11 @@ struct ConnectedTransports {
 };
 
 // Meets the others once and makes `count` transports, >= 1 and the same number on all members, that
-// work independently of each other; and behind them one for each of `parts`, groups of two members
-// and more that this one is in, each in the order of their ranks there. No other member is in two
-// of them, and all members name parts, or none does.
+// work independently of each other; and behind them `each`, likewise, for each of `parts`, groups
+// of two members and more that this one is in, each in the order of their ranks there. No other
+// member is in two of them, and all members name parts, or none does.
 ConnectedTransports ConnectTcp(const TcpMeeting& meeting, std::size_t count,
-                               const std::vector<std::vector<int>>& parts = {});
+                               const std::vector<std::vector<int>>& parts = {},
+                               std::size_t each = 1);
 
 }  // namespace tactus::collective

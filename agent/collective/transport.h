@@ -105,11 +105,21 @@ class Transport {
     return Start({.kind = Operation::Kind::kConversation, .conversation = &conversation});
   }
 
+  // The root's buffer <- the sum of all, in the place of a StartAllReduceSum that all others would
+  // throw away; theirs hold anything afterwards. Same rules and bits; in rank order, where sums
+  // are. Of a group of one the memory is the host's, here and below.
+  virtual std::unique_ptr<Collective> StartRootSum(std::span<float> buffer, int root);
+
+  // all [size() * own.size()] <- what every member brings, by rank. Both are the same kind of
+  // memory, and do not overlap.
+  virtual std::unique_ptr<Collective> StartAllGather(std::span<const float> own,
+                                                     std::span<float> all);
+
   // Where members have parts of a vector: the group of those that have the same one, in the order
   // of their ranks, which lives as long as this. Null: everybody has all.
   virtual Transport* of_parts() { return nullptr; }
 
-  // Any of the five.
+  // Any of those that are not virtual.
   virtual std::unique_ptr<Collective> Start(const Operation& operation) = 0;
 
   // A number that the device can read: 0, and not 0 from before the moment on when something that

@@ -49,6 +49,8 @@ class LocalRounds : public Synchronizer {
   LocalRounds(Member& member, Group& group)
       : Synchronizer(member, group, {.local_updates = true, .elastic = member.options.elastic}),
         step_norm2_(member.device.AllocateSums(1)),
+        parts_norms_(group.replica_sums(), member.device, member.segments),
+        loss_on_host_(member.device.AllocateOnHost<double>(1)),
         gate_on_host_(member.device.AllocateOnHost<double>(cuda::kGateLength)) {}
 
   bool Runs(const policies::Plan& plan) const override {
@@ -179,12 +181,15 @@ class LocalRounds : public Synchronizer {
   // step_norm2_ <- the squared norm of all of the replica's gradient. A member's loss that is not
   // finite shuts its gate, so it has to shut those of the others: their parameters are one model's.
   Completion TakeStepNorm(std::span<const float> gradients) {
-    member_.device.Clear(step_norm2_.span());
-    if (const ReplicaSums& sums = group_.replica_sums(); sums.in_parts()) {
-      const double loss = group_.loss_sum()[0];
-      step_norm2_.span()[0] = loss - loss;  // 0, or not a number
-      return WholeNorm(sums, member_.segments, gradients, step_norm2_.span()[0]);
+    if (parts_norms_.in_parts()) {
+      const std::span<double> loss = loss_on_host_.span();
+      member_.device.Copy(group_.loss_sum(), loss);
+      member_.device.Synchronize();
+      loss[0] -= loss[0];  // 0, or not a number
+      member_.device.Copy(loss, step_norm2_.span());
+      return parts_norms_.FindWhole(gradients, step_norm2_.span());
     }
+    member_.device.Clear(step_norm2_.span());
     member_.device.AddSquaredNorm(gradients, step_norm2_.span());
     return {};
   }
@@ -333,6 +338,8 @@ class LocalRounds : public Synchronizer {
   }
 
   cuda::Sums step_norm2_;             // of the gradient of one of the window's steps
+  CountedNorms parts_norms_;          // where members have parts
+  cuda::Array<double> loss_on_host_;  // there, up to the step
   cuda::Array<double> gate_on_host_;  // as it was when the window was combined
   policies::LearningRate::LocalStep step_{};
   Round taken_{};           // as it was at the window's last step, or launched

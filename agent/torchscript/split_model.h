@@ -23,8 +23,8 @@ class SplitModel final : public worker::ModelParts {
   explicit SplitModel(model::PartitionedModel& model) : model_(model) {}
 
   const collective::MeshShape& shape() const override { return model_.shape(); }
-  absl::StatusOr<bool> Join(collective::Transport& row, collective::Transport& column) override {
-    return model_.Join(row, column);
+  absl::StatusOr<bool> Join(const collective::MeshGroups& groups) override {
+    return model_.Join(groups);
   }
   const cuda::SegmentTable& dense_segments() const override { return model_.dense_segments(); }
   const std::vector<bool>& counts() const override { return model_.counts(); }

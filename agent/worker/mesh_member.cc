@@ -1,6 +1,8 @@
 #include "agent/worker/mesh_member.h"
 
+#include <cstddef>
 #include <utility>
+#include <variant>
 
 #include "agent/collective/replicas.h"
 #include "agent/engine/exact_sum.h"
@@ -11,6 +13,9 @@
 namespace tactus::worker {
 namespace {
 
+// Of each member, of what is rehearsed. [elements]
+constexpr std::size_t kRehearsed = 1024;
+
 collective::Completion Lost(const absl::Status& status) {
   return {.progress = collective::Progress::kFailed,
           .finished = Now(),
@@ -20,6 +25,15 @@ collective::Completion Lost(const absl::Status& status) {
 
 }  // namespace
 
+// Its sums of layers are the host's loops (Optimizer::SumLayers).
+std::string MeshMember::ReasonAgainst(const engine::OptimizerOptions& optimizer,
+                                      const cuda::Device& device) {
+  const bool lamb = std::holds_alternative<engine::LambOptions>(optimizer);
+  if (!lamb || !device.cuda_index()) return "";
+  return "lamb does not go with model.options.mesh on " + device.Name() +
+         "; allowed on a GPU is any other";
+}
+
 std::string MeshMember::ReasonAgainst(std::uint32_t members) const {
   const auto devices = static_cast<std::uint32_t>(parts_.shape().devices());
   if (members % devices == 0) return "";
@@ -28,15 +42,50 @@ std::string MeshMember::ReasonAgainst(std::uint32_t members) const {
 }
 
 collective::ConnectedTransport MeshMember::Connect(const collective::TcpMeeting& meeting,
+                                                   const Staging& staging,
                                                    std::span<const float> vector) {
-  mesh_ = collective::ConnectTcpMesh(meeting, 1, parts_.shape());
+  collective::ConnectedMesh mesh = collective::ConnectTcpMesh(meeting, 1, parts_.shape());
+  mesh.groups.unlike = staging.any;
+  return Take(staging.own ? collective::StageMesh(std::move(mesh), *staging.own) : std::move(mesh),
+              vector);
+}
+
+collective::ConnectedTransport MeshMember::Connect(const collective::DeviceMeeting& meeting,
+                                                   std::span<const float> vector) {
+  return Take(collective::ConnectDeviceMesh(meeting, parts_.shape()), vector);
+}
+
+collective::ConnectedTransport MeshMember::Take(collective::ConnectedMesh mesh,
+                                                std::span<const float> vector) {
+  mesh_ = std::move(mesh);
   if (mesh_.world.empty()) return {.reason = mesh_.reason, .own = mesh_.own};
   return {.transport = std::make_unique<collective::ReplicaTransport>(
               *mesh_.world.front(), mesh_.groups, parts_.shape(), vector)};
 }
 
+std::string MeshMember::Rehearse(cuda::Device& device) {
+  cuda::Buffer all = device.Allocate(
+      kRehearsed * static_cast<std::size_t>(parts_.shape().columns + parts_.shape().rows));
+  const std::span<const float> own = all.span().last(kRehearsed);
+  for (collective::Transport* const group : {mesh_.groups.row.get(), mesh_.groups.column.get()}) {
+    if (group->size() == 1) continue;
+    const std::span<float> of_all =
+        all.span().first(kRehearsed * static_cast<std::size_t>(group->size()));
+    std::vector<std::unique_ptr<collective::Collective>> parts;
+    parts.push_back(group->StartAllGather(own, of_all));
+    parts.push_back(group->StartBroadcast(of_all, 0));
+    parts.push_back(group->StartAllReduceSum(of_all));
+    parts.push_back(group->StartRootSum(of_all, 0));
+    for (const std::unique_ptr<collective::Collective>& part : parts) {
+      const collective::Completion completion = part->Wait();
+      if (completion.progress == collective::Progress::kFailed) return completion.reason;
+    }
+  }
+  return "";
+}
+
 absl::StatusOr<bool> MeshMember::Join() {
-  absl::StatusOr<bool> moved = parts_.Join(*mesh_.groups.row, *mesh_.groups.column);
+  absl::StatusOr<bool> moved = parts_.Join(mesh_.groups);
   if (!moved.ok()) return moved;
   if (joined_ && *moved) {
     return absl::FailedPreconditionError(
@@ -66,23 +115,33 @@ collective::Completion MeshMember::AddOverReplica(std::span<double> sums) {
   return engine::SumExactly(*mesh_.groups.column, sums);
 }
 
+// What is gathered is the host's, as files are.
+absl::StatusOr<std::vector<float>> MeshMember::GatherOne(cuda::Device& device,
+                                                         std::span<const float> own) {
+  if (!device.cuda_index()) return parts_.Gather(own);
+  std::vector<float> on_host(own.size());
+  device.Copy(own, on_host);
+  device.Synchronize();
+  return parts_.Gather(on_host);
+}
+
 // A barrier behind it: no other replica goes on before the first one's members have succeeded, so
 // that all find alike whether there is a copy.
-collective::Completion MeshMember::Gather(const PartsToGather& own) {
+collective::Completion MeshMember::Gather(cuda::Device& device, const PartsToGather& own) {
   TACTUS_CHECK(!mesh_.world.empty());
   collective::Transport& world = *mesh_.world.front();
   if (PlaceOf(world).replica == 0) {
     DenseCopy copy;
-    absl::StatusOr<std::vector<float>> whole = parts_.Gather(own.parameters);
+    absl::StatusOr<std::vector<float>> whole = GatherOne(device, own.parameters);
     if (!whole.ok()) return Lost(whole.status());
     copy.parameters = *std::move(whole);
     for (const std::span<const float> buffer : own.optimizer) {
-      whole = parts_.Gather(buffer);
+      whole = GatherOne(device, buffer);
       if (!whole.ok()) return Lost(whole.status());
       copy.optimizer.push_back(*std::move(whole));
     }
     if (!own.block_momentum.empty()) {
-      whole = parts_.Gather(own.block_momentum);
+      whole = GatherOne(device, own.block_momentum);
       if (!whole.ok()) return Lost(whole.status());
       copy.block_momentum = *std::move(whole);
     }

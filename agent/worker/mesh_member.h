@@ -4,17 +4,21 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "agent/collective/device_mesh.h"
 #include "agent/collective/mesh_groups.h"
 #include "agent/collective/tcp_transport.h"
 #include "agent/collective/transport.h"
 #include "agent/engine/comparison.h"
+#include "agent/engine/optimizer.h"
 #include "agent/worker/checkpoint_file.h"
 #include "agent/worker/model_parts.h"
+#include "cuda/device.h"
 
 namespace tactus::worker {
 
@@ -25,11 +29,18 @@ struct DenseCopy {
   std::vector<float> block_momentum{};          // as LocalSteps::Momentum
 };
 
-// One member's part of it, on the host.
+// One member's part of it, in its device's memory.
 struct PartsToGather {
   std::span<const float> parameters{};
   std::vector<std::span<float>> optimizer{};
   std::span<const float> block_momentum{};  // empty: on all members
+};
+
+// Whose memory goes by way of their hosts'.
+struct Staging {
+  bool any = false;  // that of some members, or of all
+  // Of this one, whose device has the vector and the model's parts; nothing: they are the host's.
+  std::optional<collective::StagedDevice> own{};
 };
 
 // Of one group after another, in which the worker keeps its place. One thread.
@@ -38,13 +49,23 @@ class MeshMember {
   // Outlives this.
   explicit MeshMember(ModelParts& parts) : parts_(parts) {}
 
+  // Why parts on the device are not trained by the optimizer; empty: they may be.
+  static std::string ReasonAgainst(const engine::OptimizerOptions& optimizer,
+                                   const cuda::Device& device);
   // Why there is no group of so many members; empty: there may be one.
   std::string ReasonAgainst(std::uint32_t members) const;
 
   // Meets the others: the transport of all, by which `vector`, this member's memory of parts, is
-  // summed between equal places. Valid until Leave.
+  // summed between equal places. Valid until Leave. By TCP.
   collective::ConnectedTransport Connect(const collective::TcpMeeting& meeting,
+                                         const Staging& staging, std::span<const float> vector);
+  // The same of devices alone, by NCCL.
+  collective::ConnectedTransport Connect(const collective::DeviceMeeting& meeting,
                                          std::span<const float> vector);
+
+  // Takes every kind of collective that passes make through row and column, so that what their
+  // transports need of the device's memory is theirs. Why the group is over, empty where it is not.
+  std::string Rehearse(cuda::Device& device);
   // The model goes on in the groups that were connected. True: at another place than before, where
   // the parameters are the initial ones. Errors: ModelParts::Join's; FailedPrecondition, a member
   // that has trained is at another place now.
@@ -61,7 +82,7 @@ class MeshMember {
 
   // Brings what this member has of the first replica to rank 0, by all members of the group, which
   // have done the same round last. Fails where the group is lost.
-  collective::Completion Gather(const PartsToGather& own);
+  collective::Completion Gather(cuda::Device& device, const PartsToGather& own);
   // Of the last Gather. Requires: rank 0, and there was one.
   const DenseCopy& dense() const { return dense_; }
   // What a checkpoint is of, in the dense layout, in the place of this member's parts.
@@ -72,6 +93,9 @@ class MeshMember {
   ModelParts& parts() const { return parts_; }
 
  private:
+  collective::ConnectedTransport Take(collective::ConnectedMesh mesh,
+                                      std::span<const float> vector);
+  absl::StatusOr<std::vector<float>> GatherOne(cuda::Device& device, std::span<const float> own);
   collective::Place PlaceOf(const collective::Transport& group) const {
     return collective::PlaceOf(group.rank(), parts_.shape());
   }

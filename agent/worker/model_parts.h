@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "agent/collective/mesh_groups.h"
 #include "agent/collective/places.h"
-#include "agent/collective/transport.h"
 #include "cuda/ops/segments.h"
 
 namespace tactus::worker {
@@ -27,7 +27,7 @@ class ModelParts {
   // Goes on in these groups, of its place's row and column, which outlive it or the next Join.
   // True: the parameters are the initial ones of another place than before.
   // Errors: ResourceExhausted.
-  virtual absl::StatusOr<bool> Join(collective::Transport& row, collective::Transport& column) = 0;
+  virtual absl::StatusOr<bool> Join(const collective::MeshGroups& groups) = 0;
 
   // Of the dense model: the trainee's segments by name and order, in their whole shapes.
   virtual const cuda::SegmentTable& dense_segments() const = 0;

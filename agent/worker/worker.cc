@@ -119,6 +119,10 @@ absl::Status Worker::Prepare(const std::function<bool()>& leaves) {
   if (absl::Status s = trainee_.Open(home); !s.ok()) return s;
   if (leaves()) return Left();
   if (ModelParts* const parts = trainee_.parts()) mesh_.emplace(*parts);
+  if (mesh_) {
+    const std::string reason = MeshMember::ReasonAgainst(start_.job.engine.optimizer, *device_);
+    if (!reason.empty()) return data::AtField("optimizer.lamb", absl::InvalidArgumentError(reason));
+  }
   // Lanes need the group's size, so the gradients' final buffer comes with the group.
   parameters_ = device_->Allocate(cuda::FlatLength(trainee_.segments()));
   sums_ = {.gradients = device_->Allocate(parameters_.size()), .losses = device_->AllocateSums(1)};
@@ -194,35 +198,37 @@ bool Worker::ByNccl(const GroupMessage& group) const {
 // Without NCCL buffers travel by TCP, those of a GPU by way of the host's memory.
 collective::ConnectedTransport Worker::Connect(const GroupMessage& group,
                                                const life::Meeting& meeting) {
-  if (mesh_) {
-    return mesh_->Connect(TcpMeetingOf(group, meeting),
-                          sums_.gradients.span().first(parameters_.size()));
-  }
-  const int rank = static_cast<int>(group.rank);
-  const int size = static_cast<int>(group.size);
   const std::optional<int> gpu = device_->cuda_index();
+  const std::span<const float> vector = sums_.gradients.span().first(parameters_.size());
   if (ByNccl(group)) {
-    if (group.encrypted && size > 1) {
+    if (group.encrypted && group.size > 1) {
       return {.reason = "NCCL cannot encrypt, and the group is to be encrypted", .own = true};
     }
     if (!gpu) {
       return {.reason = "NCCL joins GPUs alone, and this worker is on " + start_.device,
               .own = true};
     }
-    return collective::ConnectDevices({.rank = rank,
-                                       .size = size,
-                                       .generation = group.generation,
-                                       .address = start_.address,
-                                       .device = *gpu,
-                                       .compute_stream = device_->stream(),
-                                       .exchange = meeting.exchange,
-                                       .now = Now,
-                                       .give_up = meeting.give_up,
-                                       .secret = group.secret,
-                                       .tell = Tell,
-                                       .must_end = EndAtOnce});
+    const collective::DeviceMeeting devices{.rank = static_cast<int>(group.rank),
+                                            .size = static_cast<int>(group.size),
+                                            .generation = group.generation,
+                                            .address = start_.address,
+                                            .device = *gpu,
+                                            .compute_stream = device_->stream(),
+                                            .exchange = meeting.exchange,
+                                            .now = Now,
+                                            .give_up = meeting.give_up,
+                                            .secret = group.secret,
+                                            .tell = Tell,
+                                            .must_end = EndAtOnce};
+    return mesh_ ? mesh_->Connect(devices, vector) : collective::ConnectDevices(devices);
   }
-  collective::ConnectedTransport tcp = collective::ConnectTcp(TcpMeetingOf(group, meeting));
+  const collective::TcpMeeting hosts = TcpMeetingOf(group, meeting);
+  if (mesh_) {
+    Staging staging{.any = group.transport == TransportKind::kStaged};
+    if (gpu) staging.own = {.device = *gpu, .compute_stream = device_->stream(), .now = Now};
+    return mesh_->Connect(hosts, staging, vector);
+  }
+  collective::ConnectedTransport tcp = collective::ConnectTcp(hosts);
   if (!gpu || tcp.transport == nullptr) return tcp;
   return collective::MakeStagedTransport({.device = *gpu,
                                           .compute_stream = device_->stream(),
@@ -312,6 +318,7 @@ life::OrFailure<bool> Worker::Register(bool fit) {
   const std::span<float> gradients = sums_.gradients.span();
   const std::size_t bucket = std::min(gradients.size(), kDeviceBucketBytes / sizeof(float));
   std::string failure = collective::Rehearse(*transport_, gradients.first(bucket));
+  if (failure.empty() && mesh_) failure = mesh_->Rehearse(*device_);
   if (!failure.empty()) return life::Failure{.message = std::move(failure), .of_group = true};
   const bool registered = collective::RegisterTogether(*transport_, gradients, fit);
   if (!registered) return false;
@@ -329,12 +336,11 @@ void Worker::MakeEngine(const GroupMessage& group, bool registered) {
                                 .loss_sum = sums_.losses.span(),
                                 .bring = trainee_.Bringing(),
                                 .registered = registered};
-  // On the host, where meshes are, the optimizer's state is at hand.
   if (mesh_) {
     buffers.gather_parts = [this] {
-      return mesh_->Gather({.parameters = parameters_.span(),
-                            .optimizer = member_->optimizer.State(),
-                            .block_momentum = member_->local_steps.Momentum()});
+      return mesh_->Gather(*device_, {.parameters = parameters_.span(),
+                                      .optimizer = member_->optimizer.State(),
+                                      .block_momentum = member_->local_steps.Momentum()});
     };
     buffers.replica_sums = {
         .counts = mesh_->parts().counts(),

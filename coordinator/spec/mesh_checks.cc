@@ -120,11 +120,6 @@ void CheckWhole(const v1::JobSpec& spec, const std::string& why, FieldChecks& ch
   if (!loss.empty() && loss != "cross_entropy" && checks.Right("model.loss")) {
     checks.Add("model.loss", "found a module, allowed with " + why + " is cross_entropy");
   }
-  const v1::DeviceKind device = spec.workers().device();
-  if (device == v1::DEVICE_KIND_CUDA || device == v1::DEVICE_KIND_ANY) {
-    checks.Add("workers.device", "found " + WordOf(*v1::DeviceKind_descriptor(), device) +
-                                     ", allowed with " + why + " is cpu");
-  }
   if (spec.data().subset().has_craig()) {
     checks.Add("data.subset.craig", "does not go with " + why +
                                         ", which gives no gradients by the model's output; "
@@ -133,6 +128,13 @@ void CheckWhole(const v1::JobSpec& spec, const std::string& why, FieldChecks& ch
 }
 
 void CheckOptimizerOf(const v1::JobSpec& spec, FieldChecks& checks) {
+  const v1::DeviceKind device = spec.workers().device();
+  const bool on_gpus = device == v1::DEVICE_KIND_CUDA || device == v1::DEVICE_KIND_ANY;
+  if (on_gpus && spec.optimizer().has_lamb()) {
+    checks.Add("optimizer.lamb", "does not go with model.options.mesh and workers.device " +
+                                     WordOf(*v1::DeviceKind_descriptor(), device) +
+                                     "; allowed on GPUs is any other, and lamb on processors");
+  }
   const v1::Shard shard = spec.optimizer().shard();
   if (shard <= v1::SHARD_NONE) return;
   checks.Add("optimizer.shard",

@@ -561,9 +561,11 @@ job::JobSettings SettingsOf(const ResolvedSpec& resolved) {
   settings.program = spec.has_program();
   settings.mesh_devices = DevicesOfReplica(spec);
   settings.mesh = MeshWords(resolved);
-  const bool on_host =
-      settings.program || settings.mesh_devices > 1 || spec.model().options().recompute();
-  settings.device = on_host ? job::DeviceKind::kCpu : DeviceOf(spec.workers().device());
+  settings.device = DeviceOf(spec.workers().device());
+  // Parts have been on GPUs of doubles alone so far: who wants them there says so.
+  const bool in_parts = settings.mesh_devices > 1 || spec.model().options().recompute();
+  const bool on_host = in_parts && settings.device == job::DeviceKind::kStandard;
+  if (settings.program || on_host) settings.device = job::DeviceKind::kCpu;
   settings.selector = {spec.workers().selector().begin(), spec.workers().selector().end()};
   if (settings.program) settings.selector[protocol::kProgramsLabel] = "true";
   settings.tolerations = {spec.workers().tolerations().begin(), spec.workers().tolerations().end()};

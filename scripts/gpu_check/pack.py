@@ -24,7 +24,7 @@ KERNEL_LINKS = "-static-libstdc++ -static-libgcc -Wl,--as-needed"
 # libtorch's own needs are those of the machine it comes from.
 WORKER_LINKS = "-Wl,--as-needed -Wl,--unresolved-symbols=ignore-in-shared-libs"
 # What cuda/nccl.cc calls.
-NCCL_FUNCTIONS = "AllReduce Sum f32 (RING|TREE) *|Broadcast RING *|SendRecv"
+NCCL_FUNCTIONS = "AllReduce Sum f32 (RING|TREE) *|Broadcast RING *|Reduce Sum f32 RING *|AllGather RING *|SendRecv"
 NO_NCCL = "NCCL's header and library (NCCL_ROOT)"
 GOOGLETEST = pathlib.Path("/usr/src/googletest")
 

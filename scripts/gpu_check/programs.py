@@ -9,7 +9,7 @@ from gpu_check import commands
 from gpu_check.commands import Failed, Missing
 
 OF_KERNELS = ("cuda_gpu_test", "bench_kernels", "bench_nccl")
-OF_WORKER = ("tactus-worker", "model_test", "torchscript_test")
+OF_WORKER = ("tactus-worker", "model_test", "parallel_model_test", "torchscript_test")
 TRACE = "libdevice_trace.so"  # loaded by the driver, not started
 EXIT_USAGE = 64   # of those that know no --help: they have started
 START_SECONDS = 60  # libtorch alone takes long to load on a machine that has just started

@@ -172,6 +172,10 @@ def model(work):
     return run_tests(work, "model_test", "--gtest_filter=*Gpu*")
 
 
+def mesh(work):
+    return run_tests(work, "parallel_model_test", "--gtest_filter=*Gpu*")
+
+
 def worker(work):
     pair = facts.visible(work.facts["devices"]) > 1
     return run_tests(work, "torchscript_test", "--gtest_filter=*GpuWorker*" + (":*GpuPairWorker*" if pair else ""))
@@ -238,6 +242,7 @@ STEPS = [
     Step("nccl-refused", 2, 60, 120, nccl("refused")),
     Step("nccl-pair", 2, 60, 120, nccl("pair")),
     Step("model", 3, 150, 1200, model),
+    Step("mesh", 3, 60, 600, mesh),
     Step("worker", 3, 200, 1200, worker),
     Step("nccl-killed", 3, 60, 120, nccl("killed")),
     Step("groups", 3, 120, 600, groups),

@@ -26,8 +26,9 @@ class GpuGroupsTest(unittest.TestCase):
         done, rows = run("--worker", str(WORKER))
 
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertEqual({row["plan"] for row in rows}, {"every_step", "periodic", "adasum", "adamw", "delayed"})
-        self.assertEqual(len(rows), 2 * 5)
+        self.assertEqual({row["plan"] for row in rows}, {"every_step", "periodic", "adasum", "adamw", "delayed", "mesh_1d",
+                                                      "mesh_2d"})
+        self.assertEqual(len(rows), 2 * 7)
         self.assertEqual({row["rounds"] for row in rows}, {24})
 
     def test_a_group_that_learns_something_else_is_told(self):

@@ -15,8 +15,7 @@ Combination::Combination(collective::Transport& transport, cuda::Device& device,
       lanes_(options.lanes),
       loss_sum_(options.loss_sum),
       bring_(std::move(options.bring)),
-      replica_sums_(std::move(options.replica_sums)),
-      segments_(segments),
+      parts_norms_(std::move(options.replica_sums), device, segments),
       average_(MakeAverage(
           transport, collective::MakeBuckets(segments, length_ + lanes_, options.bucket_bytes),
           length_, before_leave())),
@@ -78,12 +77,12 @@ void Combination::BeforeLeave(std::span<float> stretch) {
 }
 
 void Combination::TakeOwnNorm(std::span<float> own, std::size_t offset) {
-  if (!replica_sums_.in_parts()) {
+  if (!parts_norms_.in_parts()) {
     if (!bring_ || !bring_(own, own_norm2())) device_.AddSquaredNorm(own, own_norm2());
     return;
   }
   if (bring_) bring_(own, {});
-  own_norm2()[0] += CountedNorm2(replica_sums_, segments_, own, offset);
+  parts_norms_.AddOf(own, offset, own_norm2());
 }
 
 void Combination::Finish() {
@@ -110,10 +109,8 @@ collective::Progress Combination::Follow(const cuda::RoundGate& gate) {
 
 // False: the group was lost meanwhile.
 bool Combination::FindWholeNorm() {
-  if (!replica_sums_.in_parts()) return true;
-  whole_norm2_ = 0;
-  const collective::Completion found =
-      WholeNorm(replica_sums_, segments_, buffer_.first(length_), whole_norm2_);
+  if (!parts_norms_.in_parts()) return true;
+  const collective::Completion found = parts_norms_.FindWhole(buffer_.first(length_), norm2());
   if (found.progress == collective::Progress::kFailed) lost_ = found;
   return !lost_;
 }
@@ -126,11 +123,8 @@ void Combination::Lose(collective::Completion lost) {
 // The copies come right behind the gate, so that the host has its numbers while the device still
 // does what the gate let through.
 void Combination::QueueResults(const cuda::RoundGate& gate, const std::uint32_t* lost) {
-  if (replica_sums_.in_parts()) {
-    norm2()[0] = whole_norm2_;
-  } else {
-    device_.AddSquaredNorm(buffer_.first(length_), norm2());
-  }
+  // Where members have parts it was found before.
+  if (!parts_norms_.in_parts()) device_.AddSquaredNorm(buffer_.first(length_), norm2());
   const std::span<float> tail = buffer_.last(lanes_);
   const GateLanes lanes = GateLanesOf(tail);
   device_.GateRound(

@@ -166,8 +166,7 @@ class Combination {
   const std::size_t lanes_;
   const std::span<double> loss_sum_;
   const BringStretch bring_;
-  const ReplicaSums replica_sums_;
-  const cuda::SegmentTable segments_;
+  CountedNorms parts_norms_;
   const std::unique_ptr<Aggregator> average_;
   const std::unique_ptr<Aggregator> adasum_;
 
@@ -179,7 +178,6 @@ class Combination {
   TellLanes own_lanes_;
   std::span<const double> common_loss_;  // of this member
   collective::Completion completion_;
-  double whole_norm2_ = 0;                      // where members have parts
   std::optional<collective::Completion> lost_;  // with the parts' sums
 
   cuda::Sums numbers_;                   // squared norms, own losses, and the gate

@@ -5,37 +5,55 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "agent/collective/transport.h"
+#include "cuda/device.h"
 #include "cuda/ops/segments.h"
 
 namespace tactus::engine {
 
-// Empty: each member has all of the model. Who has a part is on the host.
+// Empty: each member has all of the model.
 struct ReplicaSums {
   // [segments] Whether this member is the one that counts a segment, of those of its replica who
   // have it.
   std::vector<bool> counts{};
-  // sums <- the sum of what the members of the replica call it with, as many each. They all call it
-  // in the same place of their collectives, and get the same bits. It waits, and says how that
-  // ended; where it failed the sums mean nothing.
+  // sums <- the sum of what the members of the replica call it with, as many each, in the host's
+  // memory. They all call it in the same place of their collectives, and get the same bits. It
+  // waits, and says how that ended; where it failed the sums mean nothing.
   std::function<collective::Completion(std::span<double> sums)> add{};
 
   bool in_parts() const { return add != nullptr; }
 };
 
-// The squared norm of what this member counts of a stretch of a vector that it has a part of. The
-// vector is laid out by the segments; the stretch begins at the offset and may end within one.
-// Requires: sums.in_parts().
-double CountedNorm2(const ReplicaSums& sums, const cuda::SegmentTable& segments,
-                    std::span<const float> stretch, std::size_t offset);
+// Squared norms of vectors that members have parts of, laid out by the segments. Vectors and norms
+// are the device's memory. One thread.
+class CountedNorms {
+ public:
+  // device outlives this.
+  CountedNorms(ReplicaSums sums, cuda::Device& device, cuda::SegmentTable segments);
 
-// norm2 <- what the members brought in it, and the squared norm of the vector that they have parts
-// of, each element counted once. By all members, as ReplicaSums::add. vector: as the segments say.
-// Requires: sums.in_parts().
-collective::Completion WholeNorm(const ReplicaSums& sums, const cuda::SegmentTable& segments,
-                                 std::span<const float> vector, double& norm2);
+  bool in_parts() const { return sums_.in_parts(); }
+
+  // norm2[0] grows by that of what this member counts of a stretch, which begins at the offset and
+  // may end within a segment. Requires, as FindWhole: in_parts().
+  void AddOf(std::span<const float> stretch, std::size_t offset, std::span<double> norm2);
+
+  // norm2[0] <- the sum of what the members have brought in it, and the squared norm of the whole
+  // vector, each element counted once. By all members, as ReplicaSums::add; it waits for the
+  // device.
+  collective::Completion FindWhole(std::span<const float> vector, std::span<double> norm2);
+
+ private:
+  const ReplicaSums sums_;
+  cuda::Device& device_;
+  const cuda::SegmentTable segments_;
+  // What travels between the members; left alone by this thread until the device has read it, which
+  // it has when it does the next copy.
+  cuda::Array<double> on_host_;
+  std::unique_ptr<cuda::Mark> down_;
+};
 
 }  // namespace tactus::engine

@@ -30,7 +30,7 @@ at::Tensor ByteTransformer::Logits(const at::Tensor& tokens) {
   const at::Tensor position = parameters_.at("position.weight").slice(0, 0, positions);
   x = (x.view({samples_, positions, -1}) + position).view({samples_ * positions, -1});
   mask_ = at::full({positions, positions}, -std::numeric_limits<float>::infinity(),
-                   at::TensorOptions().dtype(at::kFloat))
+                   position.options().requires_grad(false))
               .triu(1);
   for (const auto& block : blocks_) x = recompute_ ? Recomputed(block, x) : block(x);
   const Layer norm = LayerNamed("norm");

@@ -3,7 +3,6 @@
 #include <span>
 #include <utility>
 
-#include "agent/collective/root_sum.h"
 #include "base/check.h"
 
 namespace tactus::model {
@@ -11,7 +10,7 @@ namespace {
 
 // The tensor's memory, in the order in which it lies there.
 std::span<float> MemoryOf(const at::Tensor& tensor) {
-  TACTUS_CHECK(tensor.scalar_type() == at::kFloat && tensor.is_cpu());
+  TACTUS_CHECK(tensor.scalar_type() == at::kFloat);
   TACTUS_CHECK(tensor.is_non_overlapping_and_dense());
   return {tensor.data_ptr<float>(), static_cast<std::size_t>(tensor.numel())};
 }
@@ -23,9 +22,7 @@ std::uint64_t LengthOf(const at::Tensor& tensor) {
 }  // namespace
 
 at::Tensor Underway::Take() {
-  if (collective_ != nullptr) group_->WaitFor(*collective_);
-  collective_.reset();
-  conversation_.reset();
+  if (collective_ != nullptr) group_->Follow(std::move(collective_), {tensor_});
   return std::move(tensor_);
 }
 
@@ -41,6 +38,23 @@ void Group::WaitFor(collective::Collective& collective) {
   throw LostMesh(completion.reason);
 }
 
+void Group::Follow(std::unique_ptr<collective::Collective> collective,
+                   std::vector<at::Tensor> memory) {
+  if (collective->WaitOnDevice() != collective::Progress::kRunning) return WaitFor(*collective);
+  followed_.push_back({std::move(memory), std::move(collective)});
+  while (!followed_.empty()) {
+    collective::Collective& first = *followed_.front().collective;
+    const bool running = first.Poll() == collective::Progress::kRunning;
+    if (running && followed_.size() <= kFollowedMax) return;
+    WaitFor(first);
+    followed_.pop_front();
+  }
+}
+
+void Group::Settle() {
+  for (; !followed_.empty(); followed_.pop_front()) WaitFor(*followed_.front().collective);
+}
+
 Underway Group::StartBroadcast(const at::Tensor& own, int root) {
   if (size_ == 1) return Underway(own);
   at::Tensor tensor = own;
@@ -49,22 +63,21 @@ Underway Group::StartBroadcast(const at::Tensor& own, int root) {
     volume_.broadcast += LengthOf(own);
   }
   auto collective = transport_->StartBroadcast(MemoryOf(tensor), root);
-  return {*this, std::move(tensor), nullptr, std::move(collective)};
+  return {*this, std::move(tensor), std::move(collective)};
 }
 
 Underway Group::StartRootSum(at::Tensor tensor, int root) {
   if (size_ == 1) return Underway(std::move(tensor));
   if (rank_ != root) volume_.summed += LengthOf(tensor);
-  auto sum = std::make_unique<collective::RootSum>(*transport_, MemoryOf(tensor), root);
-  auto collective = transport_->StartConversation(*sum);
-  return {*this, std::move(tensor), std::move(sum), std::move(collective)};
+  auto collective = transport_->StartRootSum(MemoryOf(tensor), root);
+  return {*this, std::move(tensor), std::move(collective)};
 }
 
 void Group::AllSum(const at::Tensor& tensor) {
   if (size_ == 1 || tensor.numel() == 0) return;
   const auto members = static_cast<std::uint64_t>(size_);
   volume_.all_summed += 2 * LengthOf(tensor) * (members - 1) / members;
-  WaitFor(*transport_->StartAllReduceSum(MemoryOf(tensor)));
+  Follow(transport_->StartAllReduceSum(MemoryOf(tensor)), {tensor});
 }
 
 at::Tensor Group::AllGather(const at::Tensor& own) {
@@ -74,8 +87,7 @@ at::Tensor Group::AllGather(const at::Tensor& own) {
   shape.insert(shape.begin(), size_);
   at::Tensor all = at::empty(shape, from.options());
   volume_.gathered += LengthOf(own) * static_cast<std::uint64_t>(size_ - 1);
-  collective::AllGather gather(*transport_, MemoryOf(from), MemoryOf(all));
-  WaitFor(*transport_->StartConversation(gather));
+  Follow(transport_->StartAllGather(MemoryOf(from), MemoryOf(all)), {from, all});
   return all;
 }
 

@@ -1,17 +1,23 @@
 // Collectives on tensors within a mesh's row or column. Private to agent/model.
 //
-// Tensors are float32 on the host, without holes in memory: all members of a group give tensors of
-// one shape and one layout, for what travels is their memory as it is.
+// Tensors are float32, without holes in memory, on the host or on a device that the transport takes
+// memory of: all members of a group give tensors of one shape and one layout, for what travels is
+// their memory as it is. On a device nobody waits for what can be put into the device's order
+// (Collective::WaitOnDevice): the tensor may be used on the stream at once, and the host learns
+// later whether it came.
 
 #pragma once
 
 #include <ATen/ATen.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "agent/collective/transport.h"
 #include "agent/model/parallel/volume.h"
@@ -31,12 +37,8 @@ class Underway {
  public:
   Underway() = default;
   explicit Underway(at::Tensor tensor) : tensor_(std::move(tensor)) {}  // has come
-  Underway(Group& group, at::Tensor tensor, std::unique_ptr<collective::Conversation> conversation,
-           std::unique_ptr<collective::Collective> collective)
-      : group_(&group),
-        tensor_(std::move(tensor)),
-        conversation_(std::move(conversation)),
-        collective_(std::move(collective)) {}
+  Underway(Group& group, at::Tensor tensor, std::unique_ptr<collective::Collective> collective)
+      : group_(&group), tensor_(std::move(tensor)), collective_(std::move(collective)) {}
 
   // The tensor when it has come; undefined where there was none. Throws LostMesh.
   at::Tensor Take();
@@ -44,8 +46,8 @@ class Underway {
  private:
   Group* group_ = nullptr;  // outlives this
   at::Tensor tensor_;
-  std::unique_ptr<collective::Conversation> conversation_;  // behind the tensor: it has its memory
-  std::unique_ptr<collective::Collective> collective_;      // and is gone before both
+  std::unique_ptr<collective::Collective>
+      collective_;  // gone before the tensor, whose memory it has
 };
 
 // One member's end of a row or column. A group of one moves nothing, and has no transport to be
@@ -87,15 +89,33 @@ class Group {
   // Ends this group and the one that it is paired with, for all members.
   void Abort(const std::string& reason);
 
-  // Waits for a collective of this group. Throws LostMesh.
-  void WaitFor(collective::Collective& collective);
+  // Has what is queued from here on come behind a collective of this group; `memory` is what it
+  // moves, and stays as long as that takes. Throws LostMesh.
+  void Follow(std::unique_ptr<collective::Collective> collective, std::vector<at::Tensor> memory);
+
+  // Waits for all that was followed: what came of it is as it should be then. By who is going to
+  // use it outside of this group. Throws LostMesh.
+  void Settle();
+  // Lets go of it, when it has ended: of a group that is over.
+  void Forget() { followed_.clear(); }
 
  private:
+  // One that is in the device's order.
+  struct Followed {
+    std::vector<at::Tensor> memory{};
+    std::unique_ptr<collective::Collective> collective = nullptr;  // gone before its memory
+  };
+  // More are waited for, so that no memory is held for long.
+  static constexpr std::size_t kFollowedMax = 64;
+
+  void WaitFor(collective::Collective& collective);
+
   collective::Transport* transport_ = nullptr;
   int rank_ = 0;
   int size_ = 1;
   Group* partner_ = nullptr;
   Volume volume_ = {};
+  std::deque<Followed> followed_{};  // in the order of their starts
 };
 
 // A member's groups, which are paired, and so its place: row i is its rank in the column's group,

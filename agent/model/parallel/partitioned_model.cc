@@ -10,84 +10,26 @@
 
 #include "agent/data/field_error.h"
 #include "agent/model/builtins.h"
-#include "agent/model/initial_weights.h"
 #include "agent/model/parallel/byte_transformer.h"
 #include "agent/model/parallel/group.h"
+#include "agent/model/parallel/part_builder.h"
 #include "agent/model/parallel/partition.h"
 #include "agent/model/parallel/split.h"
 #include "agent/model/parallel/vocabulary.h"
 #include "agent/model/threads.h"
+#include "agent/model/torch_device.h"
 #include "agent/model/torch_module.h"
 #include "agent/model/torch_parameters.h"
 #include "base/check.h"
-#include "base/rng.h"
 
 namespace tactus::model {
 namespace {
 
 constexpr std::int64_t kClasses = 256;
 
-// The dense model's layout and this member's place in it.
-struct Layout {
-  MeshKind kind = MeshKind::kNone;
-  collective::MeshShape shape = {};
-  collective::Place place = {};
-
-  Part PartOf(const std::string& name, const std::vector<std::int64_t>& dense,
-              const collective::Place& at) const {
-    return model::PartOf(name, dense, kind, shape, at);
-  }
-};
-
-std::span<float> Values(const at::Tensor& tensor) {
-  return {tensor.data_ptr<float>(), static_cast<std::size_t>(tensor.numel())};
-}
-
 std::ptrdiff_t PlaceOf(const cuda::Segment& segment) {
   return static_cast<std::ptrdiff_t>(segment.offset);
 }
-
-// The member's parts of the dense model's initial weights, under the same names.
-class PartBuilder {
- public:
-  PartBuilder(const Layout& layout, std::uint64_t seed) : layout_(layout), seed_(seed) {}
-
-  torch::jit::Module Build(const ModuleBlueprint& blueprint, const std::string& prefix) {
-    torch::jit::Module module(c10::QualifiedName("__torch__." + blueprint.type), unit_,
-                              /*shouldMangle=*/true);
-    for (const TensorBlueprint& tensor : blueprint.tensors) {
-      const std::string name = prefix + tensor.name;
-      const Part part = layout_.PartOf(name, tensor.shape, layout_.place);
-      module.register_parameter(tensor.name, Initial(tensor, part, name).requires_grad_(true),
-                                /*is_buffer=*/false);
-      parts_[name] = part;
-    }
-    for (const ModuleBlueprint& child : blueprint.children) {
-      module.register_module(child.name, Build(child, prefix + child.name + "."));
-    }
-    return module;
-  }
-
-  std::map<std::string, Part> TakeParts() { return std::move(parts_); }
-
- private:
-  // The dense tensor is drawn whole, and let go: its values are those of one row of numbers.
-  at::Tensor Initial(const TensorBlueprint& tensor, const Part& part, const std::string& name) {
-    const at::TensorOptions options = at::TensorOptions().dtype(at::kFloat);
-    const at::Tensor dense = at::empty(tensor.shape, options);
-    FillInitial(tensor, seed_.Fork(name), Values(dense));
-    at::Tensor block = at::empty(part.Shape(), options);
-    CopyPart(part, Values(dense), Values(block));
-    return block;
-  }
-
-  const Layout layout_;
-  const Rng seed_;
-  // Shared with every module that is built.
-  const std::shared_ptr<torch::jit::CompilationUnit> unit_ =
-      std::make_shared<torch::jit::CompilationUnit>();
-  std::map<std::string, Part> parts_;
-};
 
 // What the members of a row have brought, by their ranks: each as many samples as the member of the
 // mesh that has most of them, of which some may be invented.
@@ -104,18 +46,20 @@ at::Tensor OverBytes(std::span<const std::byte> bytes, std::int64_t count, std::
 
 class SplitBytesLm final : public PartitionedModel {
  public:
-  // groups: both null where the member has not joined any.
-  SplitBytesLm(const ModelOptions& options, const BytesLmSizes& sizes, const Layout& layout,
-               std::pair<collective::Transport*, collective::Transport*> groups)
+  using Groups = std::pair<collective::Transport*, collective::Transport*>;
+  // groups: row and column, both null where the member has not joined any.
+  SplitBytesLm(const ModelOptions& options, const Layout& layout, const TorchDevice& device,
+               const Groups& groups)
       : options_(options),
-        sizes_(sizes),
+        device_(device),
         layout_(layout),
         row_(groups.first != nullptr ? Group(*groups.first) : Group()),
         column_(groups.second != nullptr ? Group(*groups.second) : Group()) {
     Group::Pair(row_, column_);
   }
 
-  // The part of construction that can fail.
+  // The parts of construction that can fail.
+  absl::Status Open();
   absl::Status Build();
 
   const cuda::SegmentTable& segments() const override { return parameters_->segments(); }
@@ -123,17 +67,20 @@ class SplitBytesLm final : public PartitionedModel {
   const std::vector<bool>& counts() const override { return counts_; }
 
   void Bind(std::span<float> parameters, std::span<double> loss_sum) noexcept override {
+    const OnStream on_stream(device_);
     parameters_->Bind(parameters);
     TACTUS_CHECK(loss_sum.size() == 1);
     bound_ = parameters;
-    loss_sum_ = loss_sum.data();
+    loss_sum_ = torch::from_blob(loss_sum.data(), {}, OnDevice(at::kDouble));
   }
 
   absl::Status Check(const Examples& examples) const override;
 
   absl::Status TryOut(const Examples& examples) override;
   absl::Status ForwardBackward(const Examples& examples, const TakeGradient& take) override;
-  void ReleaseCachedMemory() override {}
+  void ReleaseCachedMemory() override {
+    if (!device_.is_host()) ReleaseCudaCache();
+  }
   // A member has a part of what a loss's gradients are taken by.
   absl::StatusOr<GradientProxies> Proxies(const Examples&) override {
     return absl::UnimplementedError("a model over a mesh gives no proxies of its gradients");
@@ -163,7 +110,7 @@ class SplitBytesLm final : public PartitionedModel {
   }
   absl::Status LoadSafetensors(const std::string& path) override;
 
-  absl::StatusOr<bool> Join(collective::Transport& row, collective::Transport& column) override;
+  absl::StatusOr<bool> Join(const collective::MeshGroups& groups) override;
   absl::StatusOr<std::uint64_t> MostOf(std::uint64_t own) override;
 
   const cuda::SegmentTable& dense_segments() const override { return dense_; }
@@ -186,14 +133,25 @@ class SplitBytesLm final : public PartitionedModel {
   std::int64_t Most(std::int64_t own);
   // Waits for what the others bring. Throws LostMesh.
   RowExamples Gather(const Examples& examples);
+  at::TensorOptions OnDevice(at::ScalarType type) const {
+    return at::TensorOptions().dtype(type).device(device_.device());
+  }
   // Of a number for each position of the row's samples, the sum of those of the member's own, over
-  // the positions of a sample.
-  double OwnSum(const at::Tensor& of_row, const RowExamples& examples) const;
+  // the positions of a sample, in float64.
+  at::Tensor OwnSum(const at::Tensor& of_row, const RowExamples& examples) const;
   at::Tensor Losses(const at::Tensor& logits, const at::Tensor& targets) {
     return SplitCrossEntropy(row_, logits, targets, kClasses);
   }
-  void Pass(const Examples& examples, const TakeGradient& take, double& loss_sum);
+  void Pass(const Examples& examples, const TakeGradient& take, at::Tensor loss_sum);
+  // What the pass has of the groups is as it should be, or it throws LostMesh.
+  void Settle() {
+    row_.Settle();
+    column_.Settle();
+  }
+  // The segments' gradients, which are in this device's memory, as tensors over them.
+  std::vector<at::Tensor> OverGradients(const std::vector<SegmentGradient>& gradients) const;
   void SumOverColumn(const std::vector<SegmentGradient>& shared);
+  void TakeFirstOfRow(const std::vector<SegmentGradient>& copied);
 
   // Gathers the dense model and, on the member that writes, calls `write` with it.
   absl::Status WithDense(const std::function<absl::Status(const torch::jit::Module&)>& write) const;
@@ -203,7 +161,8 @@ class SplitBytesLm final : public PartitionedModel {
   absl::Status EndMesh(const std::exception& error) const;
 
   const ModelOptions options_;
-  const BytesLmSizes sizes_;
+  const TorchDevice device_;
+  BytesLmSizes sizes_;
   Layout layout_;
   // What is saved is gathered by them, too.
   mutable Group row_;
@@ -214,10 +173,20 @@ class SplitBytesLm final : public PartitionedModel {
   cuda::SegmentTable dense_;  // in the dense model's shapes
   std::span<float> bound_;    // empty: not yet
   std::vector<bool> shared_;  // gradients of these are summed over the column
+  std::vector<bool> copied_;  // and these are whole on all members of the row
+  bool unlike_ = false;       // whose arithmetic differs
   std::vector<bool> counts_;
   std::unique_ptr<ByteTransformer> transformer_;
-  double* loss_sum_ = nullptr;  // the caller's
+  at::Tensor loss_sum_;  // over the caller's number
 };
+
+absl::Status SplitBytesLm::Open() {
+  const absl::StatusOr<BytesLmSizes> sizes = ReadBytesLmSizes(options_);
+  if (!sizes.ok()) return sizes.status();
+  sizes_ = *sizes;
+  const OnStream on_stream(device_);
+  return Build();
+}
 
 absl::Status SplitBytesLm::Build() {
   PartBuilder builder(layout_, options_.seed);
@@ -231,12 +200,19 @@ absl::Status SplitBytesLm::Build() {
       FlatParameters::Of(module_, "model.builtin");
   if (!parameters.ok()) return parameters.status();
   parameters_ = *std::move(parameters);
+  try {
+    device_.Move(module_);
+  } catch (const std::exception& error) {
+    return TorchError("model.builtin", error);
+  }
   dense_ = parameters_->segments();
   shared_.clear();
+  copied_.clear();
   counts_.clear();
   for (cuda::Segment& segment : dense_) {
     const Part& part = parts_.at(segment.name);
     shared_.push_back(part.shared_by_column && layout_.shape.rows > 1);
+    copied_.push_back(!part.is_cut() && layout_.shape.columns > 1);
     counts_.push_back((part.is_cut() || layout_.place.column == 0) &&
                       (!part.shared_by_column || layout_.place.row == 0));
     segment.shape = part.dense;
@@ -257,7 +233,10 @@ void SplitBytesLm::MakeTransformer() {
 }
 
 // The transformer has its place from the groups, and weights are drawn for the place.
-absl::StatusOr<bool> SplitBytesLm::Join(collective::Transport& row, collective::Transport& column) {
+absl::StatusOr<bool> SplitBytesLm::Join(const collective::MeshGroups& groups) {
+  collective::Transport& row = *groups.row;
+  collective::Transport& column = *groups.column;
+  unlike_ = groups.unlike;
   TACTUS_CHECK(row.size() == layout_.shape.columns && column.size() == layout_.shape.rows);
   const collective::Place place{.row = column.rank(), .column = row.rank()};
   row_ = Group(row);
@@ -266,6 +245,7 @@ absl::StatusOr<bool> SplitBytesLm::Join(collective::Transport& row, collective::
   const bool moves = place != layout_.place;
   if (!moves) return false;
   layout_.place = place;
+  const OnStream on_stream(device_);
   if (absl::Status built = Build(); !built.ok()) return built;
   if (!bound_.empty()) parameters_->Bind(bound_);
   return true;
@@ -280,11 +260,12 @@ absl::StatusOr<std::uint64_t> SplitBytesLm::MostOf(std::uint64_t own) {
 }
 
 absl::Status SplitBytesLm::EndMesh(const std::exception& error) const {
-  if (dynamic_cast<const LostMesh*>(&error) != nullptr) {
-    return data::AtField("model.options.mesh", absl::UnavailableError(error.what()));
-  }
-  row_.Abort(std::string("a member has failed: ") + OneLine(error));
-  return TorchError("model", error);
+  const bool lost = dynamic_cast<const LostMesh*>(&error) != nullptr;
+  if (!lost) row_.Abort(std::string("a member has failed: ") + OneLine(error));
+  row_.Forget();
+  column_.Forget();
+  if (!lost) return TorchError("model", error);
+  return data::AtField("model.options.mesh", absl::UnavailableError(error.what()));
 }
 
 std::int64_t SplitBytesLm::Most(std::int64_t own) {
@@ -308,21 +289,25 @@ RowExamples SplitBytesLm::Gather(const Examples& examples) {
     own[0].narrow(0, 0, count).copy_(OverBytes(examples.inputs, count, positions));
     own[1].narrow(0, 0, count).copy_(OverBytes(examples.targets, count, positions));
   }
-  const at::Tensor all = row_.AllGather(own).to(at::kLong);  // [q, 2, n, t]
+  // Examples come from the host, and go to the device when all are there.
+  const at::Tensor all = device_.Bring(row_.AllGather(own).to(at::kLong));  // [q, 2, n, t]
   return {.tokens = all.select(1, 0).reshape({-1, positions}),
           .targets = all.select(1, 1).reshape({-1})};
 }
 
-double SplitBytesLm::OwnSum(const at::Tensor& of_row, const RowExamples& examples) const {
+at::Tensor SplitBytesLm::OwnSum(const at::Tensor& of_row, const RowExamples& examples) const {
   const at::Tensor own = of_row.detach().view({row_.size(), -1})[row_.rank()];
-  return own.sum().item<float>() / static_cast<double>(examples.tokens.size(1));
+  return own.sum().to(at::kDouble).div_(static_cast<double>(examples.tokens.size(1)));
 }
 
-void SplitBytesLm::Pass(const Examples& examples, const TakeGradient& take, double& loss_sum) {
+void SplitBytesLm::Pass(const Examples& examples, const TakeGradient& take, at::Tensor loss_sum) {
   std::vector<SegmentGradient> shared;
+  std::vector<SegmentGradient> copied;
   const TakeGradient sort = [&](SegmentGradient gradient) {
     if (shared_[gradient.segment]) {
       shared.push_back(std::move(gradient));
+    } else if (unlike_ && copied_[gradient.segment]) {
+      copied.push_back(std::move(gradient));
     } else {
       take(std::move(gradient));
     }
@@ -332,32 +317,53 @@ void SplitBytesLm::Pass(const Examples& examples, const TakeGradient& take, doub
   const bool any = of_row.tokens.size(0) > 0;
   if (any) {
     const at::Tensor losses = Losses(transformer_->Logits(of_row.tokens), of_row.targets);
-    loss_sum += OwnSum(losses, of_row);  // before the last gradient is taken
+    loss_sum.add_(OwnSum(losses, of_row));  // before the last gradient is taken
     (losses.sum() / static_cast<double>(of_row.tokens.size(1))).backward();
   }
   const absl::Status complete = pass.Complete();
   TACTUS_CHECK(complete.ok());  // the model is ours: no gradient comes twice
   if (any && !shared.empty()) SumOverColumn(shared);
-  for (SegmentGradient& gradient : shared) take(std::move(gradient));
+  if (any && !copied.empty()) TakeFirstOfRow(copied);
+  Settle();
+  for (std::vector<SegmentGradient>* const late : {&shared, &copied}) {
+    for (SegmentGradient& gradient : *late) take(std::move(gradient));
+  }
+}
+
+std::vector<at::Tensor> SplitBytesLm::OverGradients(
+    const std::vector<SegmentGradient>& gradients) const {
+  std::vector<at::Tensor> tensors;
+  for (const SegmentGradient& gradient : gradients) {
+    TACTUS_CHECK(gradient.values != nullptr);
+    const auto length = static_cast<std::int64_t>(segments()[gradient.segment].length);
+    tensors.push_back(
+        torch::from_blob(const_cast<float*>(gradient.values), {length}, OnDevice(at::kFloat)));
+  }
+  return tensors;
+}
+
+// tensors <- `all`, which has them one behind the other.
+void CopyInto(const std::vector<at::Tensor>& tensors, const at::Tensor& all) {
+  std::int64_t begin = 0;
+  for (const at::Tensor& tensor : tensors) {
+    tensor.copy_(all.narrow(0, begin, tensor.size(0)));
+    begin += tensor.size(0);
+  }
 }
 
 // All that belongs to the whole column in one sum.
 void SplitBytesLm::SumOverColumn(const std::vector<SegmentGradient>& shared) {
   const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> gradients;
-  for (const SegmentGradient& gradient : shared) {
-    TACTUS_CHECK(gradient.values != nullptr);
-    const auto length = static_cast<std::int64_t>(segments()[gradient.segment].length);
-    gradients.push_back(torch::from_blob(const_cast<float*>(gradient.values), {length},
-                                         at::TensorOptions().dtype(at::kFloat)));
-  }
+  const std::vector<at::Tensor> gradients = OverGradients(shared);
   const at::Tensor sums = at::cat(gradients);
   column_.AllSum(sums);
-  std::int64_t begin = 0;
-  for (const at::Tensor& gradient : gradients) {
-    gradient.copy_(sums.narrow(0, begin, gradient.size(0)));
-    begin += gradient.size(0);
-  }
+  CopyInto(gradients, sums);
+}
+
+void SplitBytesLm::TakeFirstOfRow(const std::vector<SegmentGradient>& copied) {
+  const at::NoGradGuard no_grad;
+  const std::vector<at::Tensor> gradients = OverGradients(copied);
+  CopyInto(gradients, row_.StartBroadcast(at::cat(gradients), 0).Take());
 }
 
 absl::Status SplitBytesLm::Check(const Examples& examples) const {
@@ -377,10 +383,10 @@ absl::Status SplitBytesLm::Check(const Examples& examples) const {
 absl::Status SplitBytesLm::TryOut(const Examples& examples) {
   TACTUS_CHECK(parameters_->bound());
   if (absl::Status fits = Check(examples); !fits.ok()) return fits;
+  const OnStream on_stream(device_);
   try {
-    double loss_sum = 0;
     Pass(
-        examples, [](const SegmentGradient&) {}, loss_sum);
+        examples, [](const SegmentGradient&) {}, at::zeros({}, OnDevice(at::kDouble)));
     return absl::OkStatus();
   } catch (const std::exception& error) {
     return EndMesh(error);
@@ -389,8 +395,9 @@ absl::Status SplitBytesLm::TryOut(const Examples& examples) {
 
 absl::Status SplitBytesLm::ForwardBackward(const Examples& examples, const TakeGradient& take) {
   TACTUS_CHECK(parameters_->bound());
+  const OnStream on_stream(device_);
   try {
-    Pass(examples, take, *loss_sum_);
+    Pass(examples, take, loss_sum_);
     return absl::OkStatus();
   } catch (const std::exception& error) {
     return EndMesh(error);
@@ -399,19 +406,25 @@ absl::Status SplitBytesLm::ForwardBackward(const Examples& examples, const TakeG
 
 absl::StatusOr<EvaluationSums> SplitBytesLm::Evaluate(const Examples& examples) {
   EvaluationSums sums{.has_accuracy = true, .samples = examples.count};
+  const OnStream on_stream(device_);
   const at::NoGradGuard no_grad;
   try {
     const RowExamples of_row = Gather(examples);
     if (of_row.tokens.size(0) == 0) return sums;
     const at::Tensor logits = transformer_->Logits(of_row.tokens);
-    sums.loss_sum = OwnSum(Losses(logits, of_row.targets), of_row);
-    sums.correct_sum = OwnSum(SplitRightAnswers(row_, logits, of_row.targets, kClasses), of_row);
+    const at::Tensor losses = OwnSum(Losses(logits, of_row.targets), of_row);
+    const at::Tensor right =
+        OwnSum(SplitRightAnswers(row_, logits, of_row.targets, kClasses), of_row);
+    Settle();
+    sums.loss_sum = losses.item<double>();
+    sums.correct_sum = right.item<double>();
   } catch (const std::exception& error) {
     return EndMesh(error);
   }
   return sums;
 }
 
+// In the host's memory, as files are.
 at::Tensor SplitBytesLm::GatherDense(const std::string& name, const at::Tensor& own) const {
   const Part& part = parts_.at(name);
   const bool along_row = part.is_cut();
@@ -430,6 +443,7 @@ at::Tensor SplitBytesLm::GatherDense(const std::string& name, const at::Tensor& 
 
 absl::Status SplitBytesLm::WithDense(
     const std::function<absl::Status(const torch::jit::Module&)>& write) const {
+  const OnStream on_stream(device_);
   const at::NoGradGuard no_grad;
   try {
     absl::StatusOr<torch::jit::Module> dense = absl::UnknownError("another member's");
@@ -442,7 +456,7 @@ absl::Status SplitBytesLm::WithDense(
     }
     // Also when there is no memory for it: the others gather and wait for this member's parts.
     for (const auto& parameter : module_.named_parameters()) {
-      const at::Tensor whole = GatherDense(parameter.name, parameter.value.detach());
+      const at::Tensor whole = GatherDense(parameter.name, parameter.value.detach().cpu());
       if (dense.ok()) tensors.at(parameter.name).copy_(whole);
     }
     if (!writes()) return absl::OkStatus();
@@ -515,14 +529,17 @@ absl::Status SplitBytesLm::LoadSafetensors(const std::string& path) {
   if (!differences.empty()) {
     return absl::InvalidArgumentError(data::Quoted(path) + ": " + differences);
   }
+  const OnStream on_stream(device_);
   const at::NoGradGuard no_grad;
   for (const auto& parameter : module_.named_parameters()) {
     const Part& part = parts_.at(parameter.name);
     // Bytes of a file are not aligned: by way of a tensor that is.
-    const at::Tensor dense = at::empty(part.dense, parameter.value.options().requires_grad(false));
+    const at::Tensor dense = at::empty(part.dense, at::TensorOptions(at::kFloat));
     const std::span<const std::byte> bytes = file->tensors.at(parameter.name).bytes;
     std::ranges::copy(bytes, std::as_writable_bytes(Values(dense)).begin());
-    CopyPart(part, Values(dense), Values(parameter.value));
+    const at::Tensor block = at::empty(part.Shape(), dense.options());
+    CopyPart(part, Values(dense), Values(block));
+    at::Tensor(parameter.value).copy_(block);
   }
   return absl::OkStatus();
 }
@@ -538,21 +555,19 @@ absl::Status CheckLimits(const ModelOptions& options) {
       Only("model.precision", options.precision == Precision::kFloat32, "float32");
   status.Update(Only("model.loss", options.loss == "cross_entropy", "cross_entropy"));
   status.Update(Only("model.output", options.output.empty(), "the model's one output"));
-  status.Update(Only("workers.device", options.device.starts_with("cpu"), "the host"));
   status.Update(Only("model.builtin", options.builtin == "bytes-lm", "bytes-lm"));
   return status;
 }
 
 // place: where the groups say, or row 0 and column 0 without them.
-absl::StatusOr<std::unique_ptr<PartitionedModel>> Make(
-    const ModelOptions& options,
-    const std::pair<collective::Transport*, collective::Transport*>& groups) {
+absl::StatusOr<std::unique_ptr<PartitionedModel>> Make(const ModelOptions& options,
+                                                       const SplitBytesLm::Groups& groups) {
   const absl::Status limits = CheckLimits(options);
   if (!limits.ok()) return limits;
   const absl::StatusOr<collective::MeshShape> shape = MeshShapeOf(options);
   if (!shape.ok()) return shape.status();
-  const absl::StatusOr<BytesLmSizes> sizes = ReadBytesLmSizes(options);
-  if (!sizes.ok()) return sizes.status();
+  const absl::StatusOr<TorchDevice> device = TorchDevice::Open(options.device, options.stream);
+  if (!device.ok()) return device.status();
   TACTUS_CHECK(options.threads >= 1);
   SetComputeThreads(options.threads);
   torch::jit::setGraphExecutorOptimize(false);  // as Model::Open
@@ -562,9 +577,9 @@ absl::StatusOr<std::unique_ptr<PartitionedModel>> Make(
     TACTUS_CHECK(row->size() == shape->columns && column->size() == shape->rows);
     layout.place = {.row = column->rank(), .column = row->rank()};
   }
-  auto model = std::make_unique<SplitBytesLm>(options, *sizes, layout, groups);
-  const absl::Status built = model->Build();
-  if (!built.ok()) return built;
+  auto model = std::make_unique<SplitBytesLm>(options, layout, *device, groups);
+  const absl::Status opened = model->Open();
+  if (!opened.ok()) return opened;
   return model;
 }
 

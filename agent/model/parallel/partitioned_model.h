@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "agent/collective/mesh_groups.h"
 #include "agent/collective/places.h"
 #include "agent/collective/transport.h"
 #include "agent/model/model.h"
@@ -41,8 +42,7 @@ class PartitionedModel : public Model {
   // model, or the next Join. Weights are those that the dense model has by the same seed.
   // With the mesh kNone, the whole model in one part.
   // Errors: Model::Open's and MeshShapeOf's (partition.h); InvalidArgument at "model.precision",
-  // "model.loss", "model.output" or "workers.device" where a mesh has float32, cross_entropy and
-  // the host alone.
+  // "model.loss" or "model.output" where a mesh has float32 and cross_entropy alone.
   static absl::StatusOr<std::unique_ptr<PartitionedModel>> Open(const ModelOptions& options,
                                                                 collective::Transport& row,
                                                                 collective::Transport& column);
@@ -64,7 +64,10 @@ class PartitionedModel : public Model {
   // Goes on in other groups, which outlive it or the next Join. True: they are of another place,
   // and the parameters that it is bound to are the initial ones of that. Requires: no pass is under
   // way. Errors: ResourceExhausted.
-  virtual absl::StatusOr<bool> Join(collective::Transport& row, collective::Transport& column) = 0;
+  //
+  // What all members of a row have whole, as a line's norms, each of them computes the gradient of.
+  // Where they are unlike, all take that of the first, so that their copies stay one parameter.
+  virtual absl::StatusOr<bool> Join(const collective::MeshGroups& groups) = 0;
 
   // The most that any member of the replica has; by all of them.
   virtual absl::StatusOr<std::uint64_t> MostOf(std::uint64_t own) = 0;

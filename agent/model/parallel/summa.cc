@@ -17,9 +17,12 @@ int SideOf(const Mesh& mesh) {
   return mesh.row.size();
 }
 
-// An uninitialised matrix with the layout of `like`, row by row or column by column.
-at::Tensor Matrix(std::int64_t rows, std::int64_t columns, const at::Tensor& like) {
-  const at::TensorOptions options = at::TensorOptions().dtype(at::kFloat);
+// An uninitialised matrix for a term of a.t() b, with the layout of `like`: row by row or column by
+// column.
+at::Tensor MatrixATB(const at::Tensor& a, const at::Tensor& b, const at::Tensor& like) {
+  const std::int64_t rows = a.size(1);
+  const std::int64_t columns = b.size(1);
+  const at::TensorOptions options = b.options().requires_grad(false);
   const bool by_columns = like.defined() && !like.is_contiguous();
   return by_columns ? at::empty({columns, rows}, options).t() : at::empty({rows, columns}, options);
 }
@@ -174,7 +177,7 @@ at::Tensor ProductATB(const Mesh& mesh, const at::Tensor& a, const at::Tensor& b
   Panels panels(mesh.row, a);
   Sums sums(mesh.column);
   for (int step = 0; step < SideOf(mesh); ++step) {
-    at::Tensor term = Matrix(a.size(1), b.size(1), like);
+    at::Tensor term = MatrixATB(a, b, like);
     at::mm_out(term, panels.Next().t(), b);
     sums.Add(std::move(term));
   }

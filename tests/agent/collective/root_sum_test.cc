@@ -1,12 +1,13 @@
 // Sums that one member gets, and gatherings, over every kind of transport.
 
-#include "agent/collective/root_sum.h"
-
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "agent/collective/mesh_costs.h"
+#include "agent/collective/mesh_pieces.h"
+#include "agent/collective/transport.h"
 #include "gtest/gtest.h"
 #include "tests/agent/collective/groups.h"
 
@@ -23,11 +24,24 @@ class RootSumTest : public ::testing::TestWithParam<GroupShape> {
     std::vector<float> at_root;
     OnEveryRank(size(), [&](int rank) {
       std::vector<float> buffer = RandomValues(length, 3 + static_cast<std::uint64_t>(rank));
-      RootSum sum(member(rank), buffer, root);
-      EXPECT_EQ(member(rank).StartConversation(sum)->Wait().progress, Progress::kDone);
+      EXPECT_EQ(member(rank).StartRootSum(buffer, root)->Wait().progress, Progress::kDone);
       if (rank == root) at_root = buffer;
     });
     return at_root;
+  }
+
+  void ExpectAllGather(std::size_t length) {
+    std::vector<float> expected;
+    for (int rank = 0; rank < size(); ++rank) {
+      const std::vector<float> own = RandomValues(length, static_cast<std::uint64_t>(rank));
+      expected.insert(expected.end(), own.begin(), own.end());
+    }
+    OnEveryRank(size(), [&](int rank) {
+      const std::vector<float> own = RandomValues(length, static_cast<std::uint64_t>(rank));
+      std::vector<float> all(expected.size());
+      EXPECT_EQ(member(rank).StartAllGather(own, all)->Wait().progress, Progress::kDone);
+      EXPECT_TRUE(SameBits(all, expected)) << length << " of each";
+    });
   }
 
  private:
@@ -45,20 +59,20 @@ TEST_P(RootSumTest, TheRootGetsTheSumInRankOrder) {
   }
 }
 
+// Beyond a piece a sum is several, which the root has back in their places.
+TEST_P(RootSumTest, ALongSumIsCutAndComesTogether) {
+  const std::size_t length = 2 * kPieceLength + 12'345;
+  EXPECT_TRUE(SameBits(SumAt(size() - 1, length), ExpectedSum(size(), length, 3)));
+}
+
 TEST_P(RootSumTest, EverybodyGathersAllByRank) {
-  std::vector<float> expected;
-  for (int rank = 0; rank < size(); ++rank) {
-    for (const float value : RandomValues(100, static_cast<std::uint64_t>(rank))) {
-      expected.push_back(value);
-    }
+  for (const std::size_t length : {std::size_t{0}, std::size_t{1}, std::size_t{100}}) {
+    ExpectAllGather(length);
   }
-  OnEveryRank(size(), [&](int rank) {
-    const std::vector<float> own = RandomValues(100, static_cast<std::uint64_t>(rank));
-    std::vector<float> all(expected.size());
-    AllGather gather(member(rank), own, all);
-    EXPECT_EQ(member(rank).StartConversation(gather)->Wait().progress, Progress::kDone);
-    EXPECT_TRUE(SameBits(all, expected));
-  });
+}
+
+TEST_P(RootSumTest, ALongGatheringIsCutAndComesTogether) {
+  ExpectAllGather(2 * PieceOfGathering(static_cast<std::size_t>(size())) + 3);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, RootSumTest, ::testing::ValuesIn(ShapesFrom(1, 5)),

@@ -25,6 +25,15 @@ cuda::SegmentTable SegmentsOf(const MeshShape& shape) {
   return segments;
 }
 
+// A vector of the device's memory, or of what is there.
+template <class T>
+std::vector<T> Read(cuda::Device& device, std::span<const T> values) {
+  std::vector<T> read(values.size());
+  device.Copy(values, std::span(read));
+  device.Synchronize();
+  return read;
+}
+
 bool SumOverReplica(const Meeting& meeting, std::span<float> values) {
   for (collective::Transport* const group :
        {meeting.groups.row.get(), meeting.groups.column.get()}) {
@@ -41,15 +50,20 @@ Completion AddOverReplica(const Meeting& meeting, std::span<double> sums) {
 
 }  // namespace
 
-PartHolder::PartHolder(EngineOptions options, const MeshShape& shape, int rank)
+PartHolder::PartHolder(EngineOptions options, const MeshShape& shape, int rank,
+                       std::unique_ptr<cuda::Device> device)
     : shape_(shape),
       place_(collective::PlaceOf(rank % shape.devices(), shape)),
-      device_(cuda::MakeHostDevice("cpu:0")),
+      device_(std::move(device)),
       segments_(SegmentsOf(shape)),
       parameters_(device_->Allocate(cuda::FlatLength(segments_))) {
   options.replica_members = static_cast<std::uint32_t>(shape.devices());
   options.micro_batch = 1000;
   member_.emplace(options, *device_, segments_, parameters_.span());
+}
+
+std::vector<float> PartHolder::parameters() const {
+  return Read<float>(*device_, parameters_.span());
 }
 
 EngineState PartHolder::State() {
@@ -77,9 +91,9 @@ std::optional<Outcome> PartHolder::TrainIn(const Meeting& meeting, const Stage& 
   cuda::Buffer sums = device_->Allocate(parameters_.size() + LaneCount(members));
   const std::span<float> gradients = sums.span().first(parameters_.size());
   collective::ReplicaTransport transport(meeting.world, meeting.groups, shape_, gradients);
-  double loss_sum = 0;
+  cuda::Sums loss_sum = device_->AllocateSums(1);
   sums_ = 0;
-  EngineBuffers buffers{.gradients = sums.span(), .loss_sum = {&loss_sum, 1}};
+  EngineBuffers buffers{.gradients = sums.span(), .loss_sum = loss_sum.span()};
   if (shape_.devices() > 1) {
     buffers.replica_sums = {.counts = {true, place_.row == 0}, .add = [&](std::span<double> own) {
                               Completion completion = AddOverReplica(meeting, own);
@@ -105,11 +119,14 @@ std::optional<Outcome> PartHolder::TrainIn(const Meeting& meeting, const Stage& 
   }
   while (const std::optional<Batch> batch = engine.NextBatch()) {
     StepResult result{.started = SurvivorTime()};
-    if (!Pass(meeting, *batch, gradients, loss_sum)) {
+    if (!Pass(meeting, *batch, gradients, loss_sum.span())) {
       lose("a pass was lost");
       break;
     }
-    loss_sum += stage.added_loss(rank, batch->round);
+    if (const double added = stage.added_loss(rank, batch->round); added != 0) {
+      const std::vector<double> sum = {Read<double>(*device_, loss_sum.span())[0] + added};
+      device_->Copy(sum, loss_sum.span());
+    }
     result.finished = SurvivorTime();
     if (!stage.before_step(rank, engine, gradients)) {
       transport.Abort("died");
@@ -125,10 +142,11 @@ std::optional<Outcome> PartHolder::TrainIn(const Meeting& meeting, const Stage& 
 }
 
 bool PartHolder::Pass(const Meeting& meeting, const Batch& batch, std::span<float> gradients,
-                      double& loss_sum) {
+                      std::span<double> loss_sum) {
   std::vector<float> x(kUnknowns);
+  const std::vector<float> own = parameters();
   ForEach([&](std::size_t here, std::size_t among_all, bool counts) {
-    if (counts) x[among_all] = parameters_.span()[here];
+    if (counts) x[among_all] = own[here];
   });
   if (!SumOverReplica(meeting, x)) return false;
   std::vector<float> gradient(kUnknowns);
@@ -146,17 +164,20 @@ bool PartHolder::Pass(const Meeting& meeting, const Batch& batch, std::span<floa
     passed_.push_back(index);
   }
   if (!SumOverReplica(meeting, gradient)) return false;
-  ForEach([&](std::size_t here, std::size_t among_all, bool) {
-    gradients[here] += gradient[among_all];
-  });
-  loss_sum += loss;
+  std::vector<float> sums = Read<float>(*device_, gradients);
+  ForEach(
+      [&](std::size_t here, std::size_t among_all, bool) { sums[here] += gradient[among_all]; });
+  device_->Copy(sums, gradients);
+  const std::vector<double> loss_sums = {Read<double>(*device_, loss_sum)[0] + loss};
+  device_->Copy(loss_sums, loss_sum);
   return true;
 }
 
-Replicas::Replicas(const EngineOptions& options, const MeshShape& shape, int count)
+Replicas::Replicas(const EngineOptions& options, const MeshShape& shape, int count,
+                   const OpenDevice& open)
     : shape_(shape) {
   for (int rank = 0; rank < count * shape.devices(); ++rank) {
-    members_.push_back(std::make_unique<PartHolder>(options, shape, rank));
+    members_.push_back(std::make_unique<PartHolder>(options, shape, rank, open(rank)));
   }
 }
 

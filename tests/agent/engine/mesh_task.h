@@ -61,8 +61,10 @@ struct Stage {
 // A member that lives through several groups.
 class PartHolder {
  public:
-  PartHolder(EngineOptions options, const MeshShape& shape, int rank);
+  PartHolder(EngineOptions options, const MeshShape& shape, int rank,
+             std::unique_ptr<cuda::Device> device = cuda::MakeHostDevice("cpu:0"));
 
+  cuda::Device& device() { return *device_; }
   Member& member() { return *member_; }
   const std::vector<policies::Report>& reports() const { return reports_; }
   // Samples that it has passed over, also for nothing; and those of the window that the last group
@@ -71,9 +73,7 @@ class PartHolder {
   const std::vector<std::uint64_t>& before() const { return before_; }
   // How often it has asked for sums over its replica.
   int sums() const { return sums_; }
-  std::vector<float> parameters() const {
-    return {parameters_.span().begin(), parameters_.span().end()};
-  }
+  std::vector<float> parameters() const;
   EngineState State();
 
   // visit(the number in a buffer of this member's, the one among all, whether it counts here)
@@ -87,7 +87,7 @@ class PartHolder {
   // What a mesh's pass leaves: each member's part of the gradient of all members' samples. False:
   // the replica is lost.
   bool Pass(const Meeting& meeting, const Batch& batch, std::span<float> gradients,
-            double& loss_sum);
+            std::span<double> loss_sum);
 
   const MeshShape shape_;
   const collective::Place place_;
@@ -104,7 +104,10 @@ class PartHolder {
 // Replicas of one shape.
 class Replicas {
  public:
-  Replicas(const EngineOptions& options, const MeshShape& shape, int count);
+  using OpenDevice = std::function<std::unique_ptr<cuda::Device>(int rank)>;
+  Replicas(
+      const EngineOptions& options, const MeshShape& shape, int count,
+      const OpenDevice& open = [](int) { return cuda::MakeHostDevice("cpu:0"); });
 
   PartHolder& operator[](std::size_t rank) const { return *members_[rank]; }
   std::size_t size() const { return members_.size(); }

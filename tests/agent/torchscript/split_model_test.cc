@@ -54,7 +54,7 @@ std::vector<CountedPasses> RunTwo(std::vector<std::size_t> samples, std::uint32_
     threads.emplace_back([&, rank] {
       const auto model = *model::PartitionedModel::OpenApart(options);
       SplitModel split(*model);
-      ASSERT_TRUE(split.Join(*groups[rank].row, *groups[rank].column).ok());
+      ASSERT_TRUE(split.Join(groups[rank]).ok());
       std::vector<std::uint64_t> indices(samples[rank]);
       std::iota(indices.begin(), indices.end(), 0);
       const std::vector<std::uint64_t> likely_next(7);

@@ -19,9 +19,7 @@ namespace {
 class TwoParts final : public ModelParts {
  public:
   const collective::MeshShape& shape() const override { return shape_; }
-  absl::StatusOr<bool> Join(collective::Transport&, collective::Transport&) override {
-    return false;
-  }
+  absl::StatusOr<bool> Join(const collective::MeshGroups&) override { return false; }
   const cuda::SegmentTable& dense_segments() const override { return segments_; }
   const std::vector<bool>& counts() const override { return counts_; }
   absl::StatusOr<std::vector<float>> Gather(std::span<const float>) override {

@@ -70,18 +70,20 @@ const Rule kWholeModels[] = {
        s.mutable_workers()->set_spares(1);
      },
      "workers.spares", "as a whole"},
-    {"Gpus",
+    {"LambOnGpus",
      [](auto& s) {
        Split(s, v1::MESH_KIND_1D, 2);
+       s.mutable_optimizer()->mutable_lamb();
        s.mutable_workers()->set_device(v1::DEVICE_KIND_CUDA);
      },
-     "workers.device", "found cuda, allowed with model.options.mesh is cpu"},
-    {"RecomputeOnGpus",
+     "optimizer.lamb", "does not go with model.options.mesh and workers.device cuda"},
+    {"LambOnGpusBesideProcessors",
      [](auto& s) {
-       s.mutable_model()->mutable_options()->set_recompute(true);
-       s.mutable_workers()->set_device(v1::DEVICE_KIND_CUDA);
+       Split(s, v1::MESH_KIND_1D, 2);
+       s.mutable_optimizer()->mutable_lamb();
+       s.mutable_workers()->set_device(v1::DEVICE_KIND_ANY);
      },
-     "workers.device", "allowed with model.options.recompute is cpu"},
+     "optimizer.lamb", "workers.device any"},
     {"Precision",
      [](auto& s) {
        Split(s, v1::MESH_KIND_1D, 2);
@@ -207,6 +209,20 @@ TEST(MeshChecksTest, AutoTakesWhatMovesLess) {
   // No square.
   spec = SplitSpec(v1::MESH_KIND_AUTO, 2);
   EXPECT_EQ(Resolve(spec)->model().options().mesh().kind(), v1::MESH_KIND_1D);
+}
+
+TEST(MeshChecksTest, GpusAreForWhoAsksForThem) {
+  v1::JobSpec split = SplitSpec(v1::MESH_KIND_2D, 4);
+  v1::JobSpec recomputed = SplitSpec(v1::MESH_KIND_NONE, 1);
+  recomputed.mutable_model()->mutable_options()->set_recompute(true);
+  for (v1::JobSpec* const spec : {&split, &recomputed}) {
+    EXPECT_EQ(SettingsOf(Resolve(*spec)).device, job::DeviceKind::kCpu);
+    spec->mutable_workers()->set_device(v1::DEVICE_KIND_CUDA);
+    EXPECT_THAT(SpecViolations(*spec), IsEmpty());
+    EXPECT_EQ(SettingsOf(Resolve(*spec)).device, job::DeviceKind::kCuda);
+    spec->mutable_workers()->set_device(v1::DEVICE_KIND_ANY);
+    EXPECT_EQ(SettingsOf(Resolve(*spec)).device, job::DeviceKind::kAny);
+  }
 }
 
 TEST(MeshChecksTest, OneDeviceIsNoMesh) {

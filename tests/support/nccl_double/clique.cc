@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "tests/support/cuda_double/cuda_double.h"
 
@@ -12,6 +13,10 @@ const char* NameOf(Kind kind) {
   switch (kind) {
     case Kind::kAllReduce:
       return "ncclAllReduce";
+    case Kind::kReduce:
+      return "ncclReduce";
+    case Kind::kAllGather:
+      return "ncclAllGather";
     case Kind::kBroadcast:
       return "ncclBroadcast";
     case Kind::kSend:
@@ -58,14 +63,27 @@ void Sum(const Meeting& meeting) {
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = first ? own[i] : sum[i] + own[i];
     first = false;
   }
+  // Of one at a root the others' memory may hold anything: whoever reads it is found out.
+  const std::vector<float> anything(sum.size(), std::numeric_limits<float>::quiet_NaN());
   for (const auto& [rank, task] : meeting.come) {
-    if (!sum.empty()) std::memcpy(task.to, sum.data(), meeting.bytes);
+    const bool gets = meeting.kind == Kind::kAllReduce || rank == meeting.partner;
+    if (!sum.empty()) std::memcpy(task.to, (gets ? sum : anything).data(), meeting.bytes);
   }
+}
+
+void Gather(const Meeting& meeting) {
+  std::vector<std::byte> all;
+  for (const auto& [rank, task] : meeting.come) {
+    const auto* const own = static_cast<const std::byte*>(task.from);
+    all.insert(all.end(), own, own + meeting.bytes);
+  }
+  for (const auto& [rank, task] : meeting.come) std::memcpy(task.to, all.data(), all.size());
 }
 
 void Perform(const Meeting& meeting, bool message) {
   const cuda_double::OpenMemory open;
-  if (meeting.kind == Kind::kAllReduce && !message) return Sum(meeting);
+  if (!message && meeting.kind == Kind::kAllGather) return Gather(meeting);
+  if (!message && meeting.kind != Kind::kBroadcast) return Sum(meeting);
   const void* from = nullptr;
   for (const auto& [rank, task] : meeting.come) {
     if (message ? task.kind == Kind::kSend : rank == meeting.partner) from = task.from;

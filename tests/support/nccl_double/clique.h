@@ -17,7 +17,7 @@
 
 namespace tactus::nccl_double {
 
-enum class Kind { kAllReduce, kBroadcast, kSend, kReceive };
+enum class Kind { kAllReduce, kReduce, kAllGather, kBroadcast, kSend, kReceive };
 
 // One call of a member, in memory that lives until it is done or aborted.
 struct Task {

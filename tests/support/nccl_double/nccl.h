@@ -64,6 +64,11 @@ ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDa
                            ncclRedOp_t operation, ncclComm_t communicator, cudaStream_t stream);
 ncclResult_t ncclBroadcast(const void* from, void* to, std::size_t count, ncclDataType_t type,
                            int root, ncclComm_t communicator, cudaStream_t stream);
+ncclResult_t ncclReduce(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                        ncclRedOp_t operation, int root, ncclComm_t communicator,
+                        cudaStream_t stream);
+ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                           ncclComm_t communicator, cudaStream_t stream);
 ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t type, int peer,
                       ncclComm_t communicator, cudaStream_t stream);
 ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t type, int peer,

@@ -333,6 +333,22 @@ ncclResult_t ncclBroadcast(const void* from, void* to, std::size_t count, ncclDa
                 .partner = root});
 }
 
+ncclResult_t ncclReduce(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                        ncclRedOp_t, int root, ncclComm_t communicator, cudaStream_t stream) {
+  return Issue("ncclReduce", communicator, stream,
+               {.kind = Kind::kReduce,
+                .from = from,
+                .to = to,
+                .bytes = BytesOf(count, type),
+                .partner = root});
+}
+
+ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                           ncclComm_t communicator, cudaStream_t stream) {
+  return Issue("ncclAllGather", communicator, stream,
+               {.kind = Kind::kAllGather, .from = from, .to = to, .bytes = BytesOf(count, type)});
+}
+
 ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t type, int peer,
                       ncclComm_t communicator, cudaStream_t stream) {
   return Issue("ncclSend", communicator, stream,

@@ -140,7 +140,7 @@ bool NcclMembers::EveryoneGetsTheSum(std::size_t length, std::uint64_t seed) {
   return std::vector<char>(right.size(), 1) == right;
 }
 
-void NcclMembers::OnEveryRankInTime(const std::function<void(int rank)>& body) {
+void NcclMembers::OnEveryRankInTime(int size, const std::function<void(int rank)>& body) {
   std::atomic<bool> over = false;
   std::thread time([&] {
     for (int i = 0; i < 600 && !over; ++i) {
@@ -148,7 +148,7 @@ void NcclMembers::OnEveryRankInTime(const std::function<void(int rank)>& body) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   });
-  OnEveryRank(size(), body);
+  OnEveryRank(size, body);
   over = true;
   time.join();
 }

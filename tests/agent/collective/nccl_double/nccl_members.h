@@ -77,7 +77,10 @@ class NcclMembers : public ::testing::Test {
 
   // OnEveryRank while the clock goes on, up to a minute of its time, so that grace passes and no
   // limit does.
-  void OnEveryRankInTime(const std::function<void(int rank)>& body);
+  void OnEveryRankInTime(const std::function<void(int rank)>& body) {
+    OnEveryRankInTime(size(), body);
+  }
+  void OnEveryRankInTime(int size, const std::function<void(int rank)>& body);
 
   // Waits until `condition` holds, at most a minute of real time.
   static bool Eventually(const std::function<bool()>& condition);

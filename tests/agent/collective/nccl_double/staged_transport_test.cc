@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "agent/collective/mesh_costs.h"
+#include "agent/collective/mesh_pieces.h"
 #include "agent/collective/tcp_transport.h"
 #include "base/rng.h"
 #include "cuda/device.h"
@@ -112,6 +113,38 @@ TEST_P(StagedGroupsTest, SumsHaveTheBitsOfTheSumInRankOrder) {
 TEST_P(StagedGroupsTest, ALongSumIsCutAndComesTogether) {
   ConnectAs(GetParam());
   ExpectTheSum(5 * kPieceLength + 12'345, 3);
+}
+
+TEST_P(StagedGroupsTest, OneGetsALongSumInPieces) {
+  ConnectAs(GetParam());
+  const std::size_t length = 2 * kPieceLength + 12'345;
+  const std::vector<float> expected = ExpectedSum(size(), length, 3);
+  for (int root = 0; root < size(); ++root) {
+    OnEveryRank(size(), [&](int rank) {
+      MemberFloats buffer = On(rank, RandomValues(length, 3 + static_cast<std::uint64_t>(rank)));
+      EXPECT_EQ(member(rank).StartRootSum(buffer.span(), root)->Wait().progress, Progress::kDone);
+      if (rank == root) {
+        EXPECT_TRUE(SameBits(buffer.values(), expected)) << "at " << root;
+      }
+    });
+  }
+}
+
+TEST_P(StagedGroupsTest, ALongGatheringComesTogetherInItsPlaces) {
+  ConnectAs(GetParam());
+  const std::size_t length = 2 * PieceOfGathering(static_cast<std::size_t>(size())) + 7;
+  std::vector<float> expected;
+  for (int rank = 0; rank < size(); ++rank) {
+    const std::vector<float> own = RandomValues(length, static_cast<std::uint64_t>(rank));
+    expected.insert(expected.end(), own.begin(), own.end());
+  }
+  OnEveryRank(size(), [&](int rank) {
+    MemberFloats own = On(rank, RandomValues(length, static_cast<std::uint64_t>(rank)));
+    MemberFloats all = On(rank, std::vector<float>(expected.size()));
+    EXPECT_EQ(member(rank).StartAllGather(own.span(), all.span())->Wait().progress,
+              Progress::kDone);
+    EXPECT_TRUE(SameBits(all.values(), expected)) << rank;
+  });
 }
 
 TEST_P(StagedGroupsTest, ConversationsAreOfTheHostsInTheirPlace) {

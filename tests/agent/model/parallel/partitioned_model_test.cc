@@ -424,12 +424,13 @@ TEST(PartitionedModelTest, WhatAMeshCannotDoIsRefusedAtItsField) {
 
 // As a worker does, that learns of its place when its group forms.
 TEST(PartitionedModelTest, WhoJoinsLaterHasTheWeightsOfItsPlace) {
-  for (const Layout& layout : {Layout{"2x2", MeshKind::k2d, 4}, Layout{"line2", MeshKind::k1d, 2}}) {
+  for (const Layout& layout :
+       {Layout{"2x2", MeshKind::k2d, 4}, Layout{"line2", MeshKind::k1d, 2}}) {
     const ModelOptions options = OptionsOf(layout);
     const ExampleSet examples = Tokens(kSamples, 8);
-    std::vector<collective::MeshGroups> groups = collective::MakeInProcessMeshes(
-        static_cast<int>(layout.devices), *MeshShapeOf(options),
-        [] { return collective::kTestNow; });
+    std::vector<collective::MeshGroups> groups =
+        collective::MakeInProcessMeshes(static_cast<int>(layout.devices), *MeshShapeOf(options),
+                                        [] { return collective::kTestNow; });
     std::vector<std::vector<float>> late(layout.devices);
     std::vector<double> losses(layout.devices);
     collective::OnEveryRank(static_cast<int>(layout.devices), [&](int rank) {
@@ -438,7 +439,7 @@ TEST(PartitionedModelTest, WhoJoinsLaterHasTheWeightsOfItsPlace) {
       const AlignedFloats parameters(cuda::FlatLength(model->segments()));
       double loss = 0;
       model->Bind(parameters.span(), {&loss, 1});
-      const absl::StatusOr<bool> moved = model->Join(*groups[index].row, *groups[index].column);
+      const absl::StatusOr<bool> moved = model->Join(groups[index]);
       ASSERT_TRUE(moved.ok()) << moved.status();
       EXPECT_EQ(*moved, rank != 0);
       EXPECT_EQ(*model->MostOf(index), layout.devices - 1);
@@ -455,6 +456,34 @@ TEST(PartitionedModelTest, WhoJoinsLaterHasTheWeightsOfItsPlace) {
       const Examples own = ShareOf(examples, 0, kSamples, rank, layout.devices);
       EXPECT_EQ(losses[index], part.Step(own)) << layout.name;
     });
+  }
+}
+
+// As two devices would, whose norms round differently.
+TEST(PartitionedModelTest, UnlikeMembersOfALineTakeTheFirstOnesGradientOfWhatAllHave) {
+  const ModelOptions options = SmallLm(MeshKind::k1d, 2);
+  const ExampleSet examples = Tokens(kSamples, 8);
+  for (const bool unlike : {false, true}) {
+    std::vector<collective::MeshGroups> groups =
+        collective::MakeInProcessMeshes(2, {1, 2}, [] { return collective::kTestNow; });
+    std::vector<std::map<std::string, std::vector<float>>> gradients(2);
+    collective::OnEveryRank(2, [&](int rank) {
+      const auto index = static_cast<std::size_t>(rank);
+      groups[index].unlike = unlike;
+      BoundPart part(options, groups[index]);
+      ASSERT_TRUE(part.model->Join(groups[index]).ok());
+      for (float& value : part.parameters.span()) value *= 1 + 1e-4F * static_cast<float>(rank);
+      part.Step(ShareOf(examples, 0, kSamples, rank, 2));
+      for (const cuda::Segment& segment : part.model->segments()) {
+        const std::span<const float> own =
+            part.gradients.span().subspan(segment.offset, segment.length);
+        gradients[index][segment.name] = {own.begin(), own.end()};
+      }
+    });
+    EXPECT_EQ(gradients[0].at("norm.weight") == gradients[1].at("norm.weight"), unlike);
+    EXPECT_EQ(gradients[0].at("position.weight") == gradients[1].at("position.weight"), unlike);
+    // What is cut is everybody's own.
+    EXPECT_NE(gradients[0].at("head.bias"), gradients[1].at("head.bias"));
   }
 }
 
