@@ -6,6 +6,8 @@
 
 namespace tactus::cuda {
 
+bool KnowsCuda() { return false; }
+
 OpenedDevice OpenCudaDevice(int index) {
   return {.device = nullptr,
           .reason = "device 'cuda:" + std::to_string(index) +

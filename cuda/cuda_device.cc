@@ -78,13 +78,20 @@ class CudaDevice final : public Device {
   void OnMemoryShort(std::function<void()> give_back) override {
     memory_.OnShort(std::move(give_back));
   }
+  void BorrowFrom(Lender& lender) override { lender_ = &lender; }
   std::uint64_t MemoryUsed() const override {
     std::size_t free = 0, total = 0;
     const bool known =
         cudaSetDevice(index_) == cudaSuccess && cudaMemGetInfo(&free, &total) == cudaSuccess;
     return known ? total - free : 0;  // what failed the next operation tells
   }
-  Buffer Allocate(std::size_t length) override { return AllocateArray<float>(length); }
+  Buffer Allocate(std::size_t length) override {
+    if (lender_ != nullptr && length > 0) {
+      void* const lent = lender_->Take(length * sizeof(float));
+      if (lent != nullptr) return {static_cast<float*>(lent), length, *lender_};
+    }
+    return AllocateArray<float>(length);
+  }
   Sums AllocateSums(std::size_t length) override { return AllocateArray<double>(length); }
 
   std::unique_ptr<Mark> MakeMark() override { return std::make_unique<CudaMark>(index_, compute_); }
@@ -252,6 +259,7 @@ class CudaDevice final : public Device {
 
   const int index_;
   const Stream compute_;
+  Lender* lender_ = nullptr;
   CudaMemory memory_{index_};
   CudaBlock sums_{memory_};
   CudaBlock partials_{memory_};
@@ -265,6 +273,8 @@ OpenedDevice Refuse(int index, const std::string& why) {
 }
 
 }  // namespace
+
+bool KnowsCuda() { return true; }
 
 OpenedDevice OpenCudaDevice(int index) {
   int count = 0;

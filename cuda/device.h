@@ -34,21 +34,45 @@
 
 namespace tactus::cuda {
 
-// Numbers in memory that a device or the host gave: aligned to 64 bytes and zero at first.
-// Move-only owner.
+// Who has memory of a device that others may use: the allocator of a program that trains on it, so
+// that it counts all that is in use, and no two keep memory from each other. Used by the device's
+// thread.
+class Lender {
+ public:
+  virtual ~Lender() = default;
+
+  // `bytes` > 0, aligned to 64 bytes, that are zero to what the device's stream does from now on;
+  // null: there is no room.
+  virtual void* Take(std::size_t bytes) = 0;
+  // Of Take. What was queued on the device's stream so far may still touch it.
+  virtual void Give(void* memory) = 0;
+};
+
+// Numbers in memory that a device, the host or a lender gave: aligned to 64 bytes and zero at
+// first. Move-only owner.
 template <class T>
 class Array {
  public:
   using Free = void (*)(void* data);
   Array() = default;
-  Array(T* data, std::size_t length, Free free) : data_(data, free), length_(length) {}
+  Array(T* data, std::size_t length, Free free) : data_(data, {.free = free}), length_(length) {}
+  // The lender outlives it.
+  Array(T* data, std::size_t length, Lender& lender)
+      : data_(data, {.lender = &lender}), length_(length) {}
 
   std::span<T> span() { return {data_.get(), length_}; }
   std::span<const T> span() const { return {data_.get(), length_}; }
   std::size_t size() const { return length_; }
 
  private:
-  std::unique_ptr<T[], Free> data_{nullptr, [](void*) {}};
+  struct Owner {
+    Free free = nullptr;
+    Lender* lender = nullptr;
+
+    void operator()(T* data) const { lender != nullptr ? lender->Give(data) : free(data); }
+  };
+
+  std::unique_ptr<T[], Owner> data_{};
   std::size_t length_ = 0;
 };
 
@@ -95,6 +119,9 @@ class Device {
   // before it is tried once more: whoever holds memory of the device that nobody uses, as libtorch
   // does, gives it back. May be empty.
   virtual void OnMemoryShort(std::function<void()> give_back) = 0;
+
+  // Buffers are taken from the lender from now on, as long as it has room. It outlives them.
+  virtual void BorrowFrom(Lender& /*lender*/) {}  // the system has all of the host's
 
   // Of the device's memory in use now, by whoever [bytes]; 0: not known, as of the host's.
   virtual std::uint64_t MemoryUsed() const { return 0; }
@@ -184,6 +211,9 @@ struct OpenedDevice {
   std::unique_ptr<Device> device{};  // null: see reason
   std::string reason{};              // empty when there is a device
 };
+
+// Whether this build can open CUDA's devices, where there are some.
+bool KnowsCuda();
 
 // Opens "cpu:N" (any N: a slot of the host) or "cuda:N".
 OpenedDevice OpenDevice(std::string_view name);

@@ -95,6 +95,9 @@ std::string WrongRange(const Program& program) {
   if (program.batch < 1) return "batch: found 0, allowed are 1 and more";
   if (program.micro_batch < 1) return "micro_batch: found 0, allowed are 1 and more";
   if (program.clip_norm && !(*program.clip_norm > 0)) return "clip_norm: allowed is above 0";
+  if (program.nonfinite_rounds_max == 0u) {
+    return "nonfinite_rounds_max: found 0, allowed are 1 and more";
+  }
   if (cuda::FlatLength(program.segments) == 0) return "segments: there is no parameter to train";
   return "";
 }
@@ -116,8 +119,10 @@ absl::StatusOr<Program> ParseProgram(std::string_view json) {
   program.batch = from.Unsigned32("batch").value_or(0);
   program.micro_batch = from.Unsigned32("micro_batch").value_or(program.batch);
   program.clip_norm = from.Number("clip_norm");
+  program.nonfinite_rounds_max = from.Unsigned32("nonfinite_rounds_max");
   Take(from.String("output"), program.output);
   Take(from.Bool("reads_ahead"), program.reads_ahead);
+  Take(from.Bool("lends_memory"), program.lends_memory);
   ReadSegments(object, error, program.segments);
   ReadOptimizer(from.Object("optimizer"), program.optimizer);
   ReadStop(from.Object("stop"), program.stop);

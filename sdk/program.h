@@ -27,16 +27,19 @@ struct Program {
   std::uint32_t micro_batch = 1;    // samples of one batch at most
   engine::ForeignOptions optimizer{};
   std::optional<double> clip_norm{};
+  std::optional<std::uint32_t> nonfinite_rounds_max{};  // as engine::EngineOptions has it
   engine::StopOptions stop{};
   policies::PlannerOptions adapt{};  // of one that runs alone
-  std::string output{};      // folder of its result; empty: it keeps what it wants by itself
-  bool reads_ahead = false;  // it wants to know which samples are probably next
-  bool joins = false;        // a group that an agent tells it of; else it runs alone
+  std::string output{};       // folder of its result; empty: it keeps what it wants by itself
+  bool reads_ahead = false;   // it wants to know which samples are probably next
+  bool lends_memory = false;  // of its device: Request::Kind::kMemory
+  bool joins = false;         // a group that an agent tells it of; else it runs alone
 };
 
 // Of a JSON object:
 //
-//   name, device, seed, batch, micro_batch, train_samples, buffers, output, clip_norm, reads_ahead
+//   name, device, seed, batch, micro_batch, train_samples, buffers, output, clip_norm,
+//   nonfinite_rounds_max, reads_ahead, lends_memory
 //   segments    [{"name": "fc.weight", "shape": [10, 512]}]  in the order in which backward passes
 //               complete them
 //   optimizer   {"kind": "adamw", "buffers": 2, "linear": false, "counts_steps": true,

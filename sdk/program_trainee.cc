@@ -13,12 +13,7 @@ namespace tactus::sdk {
 absl::Status ProgramTrainee::Open(const worker::TraineeHome& home) {
   device_ = &home.device;
   sums_ = &home.sums;
-  if (device_->cuda_index()) {
-    return data::AtField("device", absl::InvalidArgumentError(
-                                       "found " + device_->Name() +
-                                       ", allowed are processors, such as cpu:0: programs on GPUs "
-                                       "are not supported yet"));
-  }
+  if (absl::Status s = RequirePlace(); !s.ok()) return data::AtField("device", s);
   const engine::StopOptions& stop = home.start.job.engine.stop;
   if (program_.joins && stop == engine::StopOptions{} && program_.stop == engine::StopOptions{}) {
     return data::AtField("stop", absl::InvalidArgumentError(
@@ -26,11 +21,41 @@ absl::Status ProgramTrainee::Open(const worker::TraineeHome& home) {
                                      "seconds= or train_loss= to run.attach(), or stop in the job "
                                      "file"));
   }
+  if (const std::optional<int> index = device_->cuda_index()) {
+    if (absl::Status s = OpenOnGpu(*index); !s.ok()) return data::AtField("device", s);
+  }
   const std::size_t length = cuda::FlatLength(program_.segments);
   for (std::size_t i = 0; i < program_.optimizer.state_buffers; ++i) {
     states_.push_back(device_->Allocate(length));
   }
   buffers_.resize(program_.buffers);
+  return absl::OkStatus();
+}
+
+// An agent has chosen one, which the program may not have followed. On the host all are one.
+absl::Status ProgramTrainee::RequirePlace() const {
+  const auto is_gpu = [](const std::string& name) { return name.starts_with("cuda:"); };
+  const std::string here = device_->Name();
+  if (here == program_.device || (!is_gpu(here) && !is_gpu(program_.device))) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError("the model is on " + program_.device +
+                                    ", and this worker's device is " + here +
+                                    ": model.to(run.device), before the optimizer is made");
+}
+
+absl::Status ProgramTrainee::OpenOnGpu(int index) {
+  absl::StatusOr<std::unique_ptr<StreamOrder>> order = StreamOrder::Open(index, device_->stream());
+  if (!order.ok()) return order.status();
+  order_ = *std::move(order);
+  if (program_.lends_memory) {
+    device_->BorrowFrom(memory_);
+    device_->OnMemoryShort([this] { memory_.Shrink(); });
+  }
+  for (LossOnItsWay& loss : losses_) {
+    loss = {.on_host = device_->AllocateOnHost<double>(1), .taken = device_->MakeMark()};
+  }
+  loss_ = device_->AllocateSums(1);
   return absl::OkStatus();
 }
 
@@ -42,6 +67,8 @@ void ProgramTrainee::Complete(engine::EngineOptions& options) {
   options.learning_rate.base_batch = program_.batch;
   options.clip_norm = program_.clip_norm;
   options.mean_gradients = true;
+  options.nonfinite_rounds_max =
+      program_.nonfinite_rounds_max.value_or(options.nonfinite_rounds_max);
   // All know alike when: where training stands still for what the program does by itself.
   if (program_.joins) {
     options.validation = {
@@ -72,7 +99,8 @@ std::optional<protocol::ProgramFacts> ProgramTrainee::facts() const {
   }
   words += ' ' + number(program_.clip_norm) + ' ' + number(stop.epochs) + ' ' + number(stop.steps) +
            ' ' + number(stop.train_loss) + ' ' +
-           (stop.time ? std::to_string(ToSeconds(*stop.time)) : "-");
+           (stop.time ? std::to_string(ToSeconds(*stop.time)) : "-") + ' ' +
+           number(program_.nonfinite_rounds_max);
   for (const cuda::Segment& segment : program_.segments) {
     words += '\n' + segment.name;
     for (const std::int64_t size : segment.shape) words += ' ' + std::to_string(size);
@@ -92,7 +120,8 @@ void ProgramTrainee::Bind(std::span<float> parameters) {
                    .parameters = parameters,
                    .gradients = sums_->gradients.span().first(parameters.size()),
                    .states = State(),
-                   .buffers = buffers_}));
+                   .buffers = buffers_,
+                   .returned = memory_.TakeReturned()}));
 }
 
 absl::Status ProgramTrainee::Compute(const engine::Batch& batch, engine::RoundEngine& engine) {
@@ -113,8 +142,24 @@ absl::Status ProgramTrainee::Compute(const engine::Batch& batch, engine::RoundEn
                                     .consumed = engine.ledger().consumed(),
                                     .base_steps = engine.base_steps()});
   engine_ = nullptr;
-  sums_->losses.span()[0] += answer.loss_sum;
+  AddLoss(answer.loss_sum);
   return answer.status;
+}
+
+// A device is not waited for: it takes the sum from memory of which the next but one batch asks
+// whether it has.
+void ProgramTrainee::AddLoss(double sum) {
+  if (!device_->cuda_index()) {
+    sums_->losses.span()[0] += sum;
+    return;
+  }
+  LossOnItsWay& way = losses_[next_loss_];
+  next_loss_ = (next_loss_ + 1) % losses_.size();
+  way.taken->Wait();
+  way.on_host.span()[0] = sum;
+  device_->Copy(std::span<const double>(way.on_host.span()), loss_.span());
+  way.taken->Record();
+  device_->AddRows(sums_->losses.span(), loss_.span(), sums_->losses.span());
 }
 
 absl::Status ProgramTrainee::SegmentReady(std::size_t segment) {
@@ -179,26 +224,38 @@ void ProgramTrainee::WriteBuffers(std::span<const float> values) {
   Note(turns_.Ask({.kind = Request::Kind::kWriteBuffers, .buffers = buffers_}));
 }
 
+void ProgramTrainee::ReleaseMemory() {
+  if (device_->cuda_index() && program_.lends_memory) memory_.Shrink();
+}
+
 absl::Status ProgramTrainee::LoadWeights(const std::string&) {
   return absl::UnimplementedError("a program loads its weights by itself");
 }
 
 // Without the buffers, whose names are the program's.
-std::vector<tensors::NamedTensor> ProgramTrainee::Tensors() const {
+std::vector<tensors::NamedTensor> ProgramTrainee::Tensors(std::span<const float> parameters) const {
   std::vector<tensors::NamedTensor> tensors;
   for (const cuda::Segment& segment : program_.segments) {
-    tensors.push_back(
-        {.name = segment.name,
-         .type = "F32",
-         .element_bytes = sizeof(float),
-         .shape = segment.shape,
-         .bytes = std::as_bytes(parameters_.subspan(segment.offset, segment.length))});
+    tensors.push_back({.name = segment.name,
+                       .type = "F32",
+                       .element_bytes = sizeof(float),
+                       .shape = segment.shape,
+                       .bytes = std::as_bytes(parameters.subspan(segment.offset, segment.length))});
   }
   return tensors;
 }
 
+std::span<const float> ProgramTrainee::ParametersOnHost(std::vector<float>& memory) const {
+  if (!device_->cuda_index()) return parameters_;
+  memory.resize(parameters_.size());
+  device_->Copy(parameters_, memory);
+  device_->Synchronize();
+  return memory;
+}
+
 absl::Status ProgramTrainee::CopyTensors(tensors::TensorsCopy& copy) const {
-  copy.tensors = Tensors();
+  std::vector<float> on_host;
+  copy.tensors = Tensors(ParametersOnHost(on_host));
   copy.memory.resize(copy.tensors.size());
   for (std::size_t i = 0; i < copy.tensors.size(); ++i) {
     copy.memory[i].assign(copy.tensors[i].bytes.begin(), copy.tensors[i].bytes.end());
@@ -209,7 +266,9 @@ absl::Status ProgramTrainee::CopyTensors(tensors::TensorsCopy& copy) const {
 
 absl::StatusOr<std::vector<std::string>> ProgramTrainee::WriteModel(const std::string& directory) {
   const std::string path = directory + "/" + protocol::kWeightsFile;
-  if (absl::Status s = tensors::WriteSafetensors(path, Tensors()); !s.ok()) return s;
+  std::vector<float> on_host;
+  absl::Status written = tensors::WriteSafetensors(path, Tensors(ParametersOnHost(on_host)));
+  if (!written.ok()) return written;
   return std::vector<std::string>{protocol::kWeightsFile};
 }
 

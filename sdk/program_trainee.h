@@ -2,7 +2,9 @@
 
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,6 +12,8 @@
 #include "agent/engine/foreign_optimizer.h"
 #include "agent/worker/trainee.h"
 #include "sdk/program.h"
+#include "sdk/program_memory.h"
+#include "sdk/stream_order.h"
 #include "sdk/turns.h"
 
 namespace tactus::sdk {
@@ -18,7 +22,11 @@ namespace tactus::sdk {
 class ProgramTrainee final : public worker::Trainee, private engine::ForeignOptimizer {
  public:
   // `turns` outlives it.
-  ProgramTrainee(Program program, Turns& turns) : program_(std::move(program)), turns_(turns) {}
+  ProgramTrainee(Program program, Turns& turns)
+      : program_(std::move(program)), turns_(turns), memory_(turns) {}
+
+  // Of its streams; null: it is on the host, or not open yet.
+  StreamOrder* order() { return order_.get(); }
 
   // By the program, while it computes a batch: as RoundEngine::SegmentReady, of those that may
   // leave before the loss is known. Any thread, one at a time. Errors: FailedPrecondition, it is
@@ -47,27 +55,44 @@ class ProgramTrainee final : public worker::Trainee, private engine::ForeignOpti
   void WriteBuffers(std::span<const float> values) override;
   absl::Status StandBetweenEpochs(collective::Transport& transport,
                                   const engine::RoundEngine& engine) override;
-  void ReleaseMemory() override {}
+  void ReleaseMemory() override;
   std::string WhyGiveUp() override { return turns_.WhyGiveUp(); }
   absl::Status LoadWeights(const std::string& path) override;
   absl::Status CopyTensors(tensors::TensorsCopy& copy) const override;
   absl::StatusOr<std::vector<std::string>> WriteModel(const std::string& directory) override;
 
  private:
+  // A batch's sum of losses on its way to a device.
+  struct LossOnItsWay {
+    cuda::Array<double> on_host{};  // pinned
+    std::unique_ptr<cuda::Mark> taken{};
+  };
+
+  absl::Status RequirePlace() const;
+  absl::Status OpenOnGpu(int index);
+  void AddLoss(double sum);
+
   void Step(std::span<float> gradients, double gain) override;
   std::vector<std::span<float>> State() override;
   void TakeState(std::uint64_t steps) override;
 
   // Remembers why the program could not: the next batch says so.
   void Note(const Answer& answer) const;
-  std::vector<tensors::NamedTensor> Tensors() const;
+  std::vector<tensors::NamedTensor> Tensors(std::span<const float> parameters) const;
+  // Into the memory given where they are a device's. Waits for it.
+  std::span<const float> ParametersOnHost(std::vector<float>& memory) const;
 
   const Program program_;
   Turns& turns_;
+  ProgramMemory memory_;
   cuda::Device* device_ = nullptr;
+  std::unique_ptr<StreamOrder> order_;
   worker::PassSums* sums_ = nullptr;
   std::span<float> parameters_;
   std::vector<cuda::Buffer> states_;
+  std::array<LossOnItsWay, 2> losses_{};  // of a device's, in turns
+  std::size_t next_loss_ = 0;
+  cuda::Sums loss_;                     // on the device
   mutable std::vector<float> buffers_;  // the program's, when it was asked last
   std::vector<std::uint64_t> ahead_;
   mutable absl::Status failure_;

@@ -24,6 +24,7 @@ struct Request {
     kWriteBuffers,  // to take them from there
     kEnd,           // nothing: training is over
     kEdge,          // to go on, or to offer what all members are told
+    kMemory,        // so many bytes of its device, zero; 0: to keep none that it does not use
   };
   Kind kind = Kind::kEnd;
 
@@ -46,6 +47,9 @@ struct Request {
   std::uint64_t rounds = 0, epochs = 0, consumed = 0;
   double base_steps = 0;
 
+  std::size_t memory_bytes = 0;       // kMemory
+  std::span<void* const> returned{};  // kMemory, kBind: memory that is no longer needed
+
   double gain = 1;          // kStep
   std::uint64_t steps = 0;  // kTakeState
 
@@ -61,9 +65,10 @@ struct Request {
 };
 
 struct Answer {
-  absl::Status status{};  // not ok: training fails
-  double loss_sum = 0;    // kCompute: over the batch's samples
-  Offer offer{};          // kEdge
+  absl::Status status{};   // not ok: training fails
+  double loss_sum = 0;     // kCompute: over the batch's samples
+  Offer offer{};           // kEdge
+  void* memory = nullptr;  // kMemory; null: there is no room
 };
 
 }  // namespace tactus::sdk

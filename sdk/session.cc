@@ -148,9 +148,27 @@ void Session::Live() {
 absl::StatusOr<const Request*> Session::Await(Duration limit) {
   const Call call(in_call_);
   if (!call.alone()) return Call::Refused();
+  if (absl::Status s = PutEngineBehind(); !s.ok()) return s;
   asked_ = turns_.Await(limit);
   if (turns_.ended() && !closed_) asked_ = &end_;
+  if (absl::Status s = PutProgramBehind(); !s.ok()) return s;
   return asked_;
+}
+
+void Session::UseStream(cuda::Stream stream) { stream_ = stream; }
+
+absl::Status Session::PutEngineBehind() {
+  StreamOrder* const order = trainee_.order();
+  if (order == nullptr) return absl::OkStatus();
+  order->UseStream(stream_);
+  return order->PutEngineBehind();
+}
+
+absl::Status Session::PutProgramBehind() {
+  StreamOrder* const order = trainee_.order();
+  if (order == nullptr) return absl::OkStatus();
+  order->UseStream(stream_);
+  return order->PutProgramBehind();
 }
 
 absl::Status Session::Reply(Answer answer) {
@@ -168,6 +186,7 @@ absl::Status Session::SegmentReady(std::uint64_t segment) {
   if (asked_ == nullptr || asked_->kind != Request::Kind::kCompute) {
     return absl::FailedPreconditionError("no batch is computed, so no segment can be ready");
   }
+  if (absl::Status s = PutEngineBehind(); !s.ok()) return s;
   return trainee_.SegmentReady(segment);
 }
 
@@ -187,6 +206,7 @@ void Session::End(const std::string& reason) {
   }
   asked_ = nullptr;
   closed_ = true;
+  [[maybe_unused]] const absl::Status entered = PutEngineBehind();  // a device that is lost is
   turns_.Close(absl::CancelledError(reason));
   // It is at the program's answers mostly, and says why it ends; it may wait for others, too.
   const auto end = std::chrono::steady_clock::now() + kLastWords;
@@ -197,6 +217,7 @@ void Session::End(const std::string& reason) {
     turns_.GiveUp();
   }
   agent_->HangUp();
+  [[maybe_unused]] const absl::Status left = PutProgramBehind();
 }
 
 }  // namespace tactus::sdk

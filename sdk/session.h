@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "agent/worker/worker.h"
+#include "cuda/ops/stream.h"
 #include "policies/plan.h"
 #include "sdk/program.h"
 #include "sdk/program_trainee.h"
@@ -45,6 +46,10 @@ class Session {
   // until it is answered; kEnd stays until End.
   absl::StatusOr<const Request*> Await(Duration limit);
   absl::Status Reply(Answer answer);
+  // What the program queues on its device from now on is on that stream; null, as at first: on
+  // CUDA's default stream. What it has queued when it calls is done before what is done here, and
+  // the other way round, as the device does it. One on the host has none.
+  void UseStream(cuda::Stream stream);
   // While a batch is computed: of its Request::early_segments, each once.
   absl::Status SegmentReady(std::uint64_t segment);
 
@@ -80,6 +85,9 @@ class Session {
     const bool alone_;
   };
 
+  // As StreamOrder has them, once there is one.
+  absl::Status PutEngineBehind();
+  absl::Status PutProgramBehind();
   void Live();
 
   const std::unique_ptr<worker::Agent> agent_;
@@ -91,6 +99,7 @@ class Session {
   const Request* asked_ = nullptr;
   Request end_{};
   bool closed_ = false;
+  cuda::Stream stream_ = nullptr;
   std::atomic<bool> in_call_ = false;  // a thread is
 };
 

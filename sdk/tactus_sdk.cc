@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/worker/agent_link.h"
+#include "cuda/device.h"
 #include "nlohmann/json.hpp"
 #include "policies/plan_names.h"
 #include "sdk/session.h"
@@ -75,7 +76,10 @@ tactus_request Told(tactus_run* run, const Request& request) {
           .members = request.members,
           .place = request.place,
           .over = request.over,
-          .early_segments = request.early_segments};
+          .early_segments = request.early_segments,
+          .memory_bytes = request.memory_bytes,
+          .returned = request.returned.data(),
+          .returned_count = request.returned.size()};
 }
 
 }  // namespace
@@ -102,6 +106,8 @@ tactus_run* tactus_join(const char* program, const char* socket) {
   return nullptr;
 }
 
+std::int32_t tactus_knows_cuda(void) { return tactus::cuda::KnowsCuda() ? 1 : 0; }
+
 const char* tactus_open_error(void) { return open_error.c_str(); }
 
 std::int32_t tactus_layout(const tactus_run* run, std::uint64_t* offsets, std::uint64_t count) {
@@ -120,7 +126,7 @@ std::int32_t tactus_await(tactus_run* run, std::int32_t milliseconds, tactus_req
 }
 
 std::int32_t tactus_reply(tactus_run* run, const tactus_answer* answer) {
-  tactus::sdk::Answer given{.loss_sum = answer->loss_sum};
+  tactus::sdk::Answer given{.loss_sum = answer->loss_sum, .memory = answer->memory};
   if (answer->values != nullptr) {
     given.offer = {.key = answer->key,
                    .values = {answer->values, answer->values + answer->value_count}};
@@ -131,6 +137,11 @@ std::int32_t tactus_reply(tactus_run* run, const tactus_answer* answer) {
 
 std::int32_t tactus_segment_ready(tactus_run* run, std::uint64_t segment) {
   return ResultOf(run, run->session->SegmentReady(segment));
+}
+
+std::int32_t tactus_use_stream(tactus_run* run, void* stream) {
+  run->session->UseStream(static_cast<tactus::cuda::Stream>(stream));
+  return 0;
 }
 
 std::int32_t tactus_get_standing(tactus_run* run, tactus_standing* standing) {

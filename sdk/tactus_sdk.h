@@ -30,7 +30,7 @@
 extern "C" {
 #endif
 
-#define TACTUS_ABI 4
+#define TACTUS_ABI 5
 
 typedef struct tactus_run tactus_run;
 
@@ -42,9 +42,11 @@ enum {
   TACTUS_READ_BUFFERS = 4,  /* put the buffers' values into their memory */
   TACTUS_WRITE_BUFFERS = 5, /* take them from there */
   TACTUS_END = 6,           /* training is over; needs no answer */
-  TACTUS_EDGE = 7 /* of a group: it stands still between two epochs, or is over. Offer what
-                             * the others are to know, and be asked again, or answer nothing: go on.
-                             * Nobody goes on before all do. */
+  TACTUS_EDGE = 7,  /* of a group: it stands still between two epochs, or is over. Offer what
+                    * the others are to know, and be asked again, or answer nothing: go on.
+                    * Nobody goes on before all do. */
+  TACTUS_MEMORY = 8 /* of a program that lends memory: memory_bytes of its device, aligned to 64
+                     * bytes and zero; 0: keep no memory that is not used, as others need some */
 };
 
 typedef struct {
@@ -54,7 +56,8 @@ typedef struct {
   int32_t failed;        /* END: `text` says what went wrong */
 
   /* BIND. STEP: gradients of the step, which may be other memory than the bound. Floats, in the
-   * layout of tactus_layout. */
+   * layout of tactus_layout, in the memory of the program's device; so are states. Buffers are the
+   * host's. */
   float* parameters;
   float* gradients;
   uint64_t length;
@@ -92,6 +95,12 @@ typedef struct {
   /* COMPUTE: so many segments, from the first one on, tactus_segment_ready may be called for; 0
    * where nobody waits for them, or other batches follow in the round */
   uint64_t early_segments;
+  /* MEMORY */
+  uint64_t memory_bytes;
+  /* MEMORY, BIND: of what was lent, what is no longer needed by anything that is queued on the
+   * program's stream from now on */
+  void* const* returned;
+  uint64_t returned_count;
 } tactus_request;
 
 typedef struct {
@@ -101,6 +110,7 @@ typedef struct {
   const double* values;
   uint64_t value_count;
   uint64_t key;
+  void* memory; /* MEMORY: it lives until it is returned, or the run is closed; null: no room */
 } tactus_answer;
 
 /* Where training stands, as of the round that was applied last. */
@@ -128,6 +138,8 @@ tactus_run* tactus_open(const char* program);
  * into TACTUS_CONTROL_SOCKET. How it adapts is then the job's to say, and its name. */
 tactus_run* tactus_join(const char* program, const char* socket);
 const char* tactus_open_error(void);
+/* 1: programs may be on "cuda:N", where there is a device; 0: this library was built without. */
+int32_t tactus_knows_cuda(void);
 
 /* Where each segment begins in the flat memory [elements], in the order of the program's. `offsets`
  * has room for `count`. */
@@ -144,6 +156,12 @@ int32_t tactus_reply(tactus_run* run, const tactus_answer* answer);
  * segment; those that are not told are final with the answer. Any thread while the batch is
  * computed, one at a time. */
 int32_t tactus_segment_ready(tactus_run* run, uint64_t segment);
+
+/* What the program queues on its device from now on is on that stream (cudaStream_t; null, as at
+ * first: CUDA's default stream). Whatever a call takes from the program comes behind all that is
+ * queued there when it is made, and what is queued there behind a call finds what that has done;
+ * neither waits on the host. A program on the host has none. */
+int32_t tactus_use_stream(tactus_run* run, void* stream);
 
 int32_t tactus_get_standing(tactus_run* run, tactus_standing* standing);
 /* JSON: batch sizes by rank, synchronization, period, and decisions made since the last call, with

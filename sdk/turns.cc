@@ -21,7 +21,11 @@ std::string Turns::WhyGiveUp() {
 const Request* Turns::Await(Duration limit) {
   turn_ends_ = std::chrono::steady_clock::now() + limit;
   const bool unanswered = request_ != nullptr && !answer_ && closed_.ok();
-  if (!unanswered && !life_.ended()) life_.Resume();
+  if (!unanswered && !life_.ended()) {
+    lives_ = true;
+    life_.Resume();
+    lives_ = false;
+  }
   return request_;
 }
 

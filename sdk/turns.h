@@ -47,6 +47,11 @@ class Turns {
   void GiveUp() { gives_up_ = true; }
   bool ended() const { return life_.ended(); }
 
+  // ---- Either side's
+
+  // Whether the life runs now, so that Ask may be called.
+  bool lives() const { return lives_; }
+
  private:
   static constexpr std::size_t kStackBytes = std::size_t{8} << 20;  // as threads have
 
@@ -56,6 +61,7 @@ class Turns {
   std::optional<Answer> answer_;
   absl::Status closed_;
   bool gives_up_ = false;
+  bool lives_ = false;
 };
 
 }  // namespace tactus::sdk

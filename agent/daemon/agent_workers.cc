@@ -250,6 +250,7 @@ absl::StatusOr<Agent::Preparing> Agent::Prepare(
                           .program = spec.has_program(),
                           .threads = device->cuda ? 0 : options_.threads_per_cpu_device,
                           .blas_kernels = OpenBlasKernels(),
+                          .device = device->cuda ? kOnlyGpu : "cpu",
                           .gpu_uuid = device->cuda ? device->uuid : "",
                           .network_interface = device->cuda ? InterfaceOf(options_.address) : "",
                           .scratch = preparing.folders.scratch}),

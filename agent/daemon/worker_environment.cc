@@ -118,6 +118,7 @@ std::vector<std::string> WorkerEnvironment(const std::vector<std::string>& inher
                                          "MASTER_PORT"};
   if (place.program) {
     for (const char* name : kOfTorchrun) variables.erase(name);
+    if (!place.device.empty()) variables["TACTUS_DEVICE"] = place.device;
     variables["PYTHONUNBUFFERED"] = "1";  // a log says what there is to say when it is said
   } else {
     SetTorchrun(place, variables);

@@ -17,6 +17,7 @@ struct WorkerPlace {
   bool program = false;  // of the user's: of a group as torchrun has it all is said, or nothing
   unsigned threads = 0;  // for matrix products on the host; 0: leave it to the libraries
   std::string blas_kernels{};  // of OpenBLAS, unless OPENBLAS_CORETYPE is inherited; empty: its own
+  std::string device{};        // as it calls it: "cpu", "cuda:0"
   std::string gpu_uuid{};      // of its GPU, the only one that it is to see; empty: none
   std::string
       network_interface{};  // towards other workers, for NCCL; empty: it is to choose by itself

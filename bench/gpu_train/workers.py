@@ -1,4 +1,4 @@
-"""Plays agent and coordinator towards tactus-worker: no other process is needed to train. What is said is in
+"""Plays agent and coordinator towards tactus-worker, or a program with Tactus: no other process is needed to train. What is said is in
 proto/tactus/v1/worker.proto."""
 import json
 import os
@@ -23,9 +23,9 @@ class WorkerFailed(Exception):
 
 
 class Worker:
-    """One worker process and the line to it."""
+    """One worker process and the line to it. binary: tactus-worker, or a list, a program's command."""
 
-    def __init__(self, binary, folder, rank, environment):
+    def __init__(self, binary, folder, rank, environment, device="cpu:0"):
         self.rank = rank
         self.errors = folder / f"worker-{rank}.err"
         self.input = b""
@@ -34,8 +34,12 @@ class Worker:
             listener.bind(str(path))
             listener.listen(1)
             listener.settimeout(0.2)
-            self.process = subprocess.Popen([str(binary), "--socket", str(path)], env={**os.environ, **environment},
-                                            stdin=subprocess.DEVNULL, stdout=errors, stderr=errors)
+            command = [str(binary), "--socket", str(path)]
+            if isinstance(binary, list):
+                command, told = binary, {"TACTUS_CONTROL_SOCKET": str(path), "TACTUS_DEVICE": device.replace("cpu:0", "cpu")}
+                environment = {**environment, **told}
+            self.process = subprocess.Popen(command, env={**os.environ, **environment}, stdin=subprocess.DEVNULL, stdout=errors,
+                                            stderr=errors)
             self.socket = self._accept(listener)
 
     def _accept(self, listener):
@@ -95,7 +99,7 @@ class Group:
         self.selector = selectors.DefaultSelector()
         try:
             for rank, (name, environment) in enumerate(devices):
-                worker = Worker(binary, self.folder, rank, environment)
+                worker = Worker(binary, self.folder, rank, environment, name)
                 self.workers.append(worker)
                 self.selector.register(worker.socket, selectors.EVENT_READ, worker)
                 worker.say("start", {"jobId": "gpu-train", "workerId": str(rank + 1), "spec": spec, "device": name,

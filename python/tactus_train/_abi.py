@@ -8,9 +8,9 @@ import pathlib
 
 from .errors import UnavailableError
 
-ABI = 4
+ABI = 5
 
-BIND, COMPUTE, STEP, TAKE_STATE, READ_BUFFERS, WRITE_BUFFERS, END, EDGE = range(8)
+BIND, COMPUTE, STEP, TAKE_STATE, READ_BUFFERS, WRITE_BUFFERS, END, EDGE, MEMORY = range(9)
 
 
 class Request(ctypes.Structure):
@@ -45,6 +45,9 @@ class Request(ctypes.Structure):
         ("place", ctypes.c_uint64),
         ("over", ctypes.c_int32),
         ("early_segments", ctypes.c_uint64),
+        ("memory_bytes", ctypes.c_uint64),
+        ("returned", ctypes.POINTER(ctypes.c_void_p)),
+        ("returned_count", ctypes.c_uint64),
     ]
 
 
@@ -55,6 +58,7 @@ class Answer(ctypes.Structure):
         ("values", ctypes.POINTER(ctypes.c_double)),
         ("value_count", ctypes.c_uint64),
         ("key", ctypes.c_uint64),
+        ("memory", ctypes.c_void_p),
     ]
 
 
@@ -82,10 +86,12 @@ FUNCTIONS = {
     "tactus_open": (_run, [ctypes.c_char_p]),
     "tactus_join": (_run, [ctypes.c_char_p, ctypes.c_char_p]),
     "tactus_open_error": (ctypes.c_char_p, []),
+    "tactus_knows_cuda": (ctypes.c_int32, []),
     "tactus_layout": (ctypes.c_int32, [_run, ctypes.POINTER(ctypes.c_uint64), ctypes.c_uint64]),
     "tactus_await": (ctypes.c_int32, [_run, ctypes.c_int32, ctypes.POINTER(Request)]),
     "tactus_reply": (ctypes.c_int32, [_run, ctypes.POINTER(Answer)]),
     "tactus_segment_ready": (ctypes.c_int32, [_run, ctypes.c_uint64]),
+    "tactus_use_stream": (ctypes.c_int32, [_run, ctypes.c_void_p]),
     "tactus_get_standing": (ctypes.c_int32, [_run, ctypes.POINTER(Standing)]),
     "tactus_plan": (ctypes.c_char_p, [_run]),
     "tactus_stop": (None, [_run, ctypes.c_char_p]),

@@ -39,9 +39,6 @@ def trainable(named) -> list[tuple[str, torch.nn.Parameter]]:
         if parameter.dtype != torch.float32:
             raise ModelError(f"parameter {name} is {str(parameter.dtype)[6:]}; allowed: float32. model.float() and torch.autocast "
                              "keep the speed.", name)
-        if parameter.device.type != "cpu":
-            raise ModelError(f"parameter {name} is on {parameter.device}; allowed: cpu. Programs on GPUs are not supported yet.",
-                             name)
         found.append((name, parameter))
     if not found:
         raise ModelError("the model has no parameter that needs a gradient.")
@@ -195,7 +192,8 @@ def probe_state_keys(optimizer) -> list[str]:
         raise ModelError(f"{type(optimizer).__name__} wants a closure, with which it computes gradients as often as it likes. Such "
                          "optimizers are not supported.", "optimizer")
     twin = _twin_of(optimizer)
-    with torch.random.fork_rng(devices=[]):
+    devices = {parameter.device for group in optimizer.param_groups for parameter in group["params"]}
+    with torch.random.fork_rng(devices=[device for device in devices if device.type == "cuda"]):
         step(twin)
     keys = []
     for parameter, state in twin.state.items():
@@ -211,6 +209,7 @@ class OptimizerStates:
 
     def __init__(self, optimizer, flat: Flat, keys: list[str]):
         self._optimizer = optimizer
+        self._steps_on_device = any(group.get("capturable") or group.get("fused") for group in optimizer.param_groups)
         self._flat = flat
         self._keys = keys
         self._views: list[list[torch.Tensor]] = []
@@ -259,7 +258,8 @@ class OptimizerStates:
             if torch.is_tensor(step):
                 step.fill_(steps)
             elif step is not None or "exp_avg" in self._keys:
-                state["step"] = torch.tensor(float(steps)) if step is None else steps
+                on = parameter.device if self._steps_on_device else torch.device("cpu")
+                state["step"] = torch.tensor(float(steps), device=on) if step is None else steps
 
     def release(self):
         for state in self._optimizer.state.values():

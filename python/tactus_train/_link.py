@@ -42,7 +42,10 @@ class Link:
         self._answered = ctypes.byref(self._answer)
 
     def tensor_at(self, address: int | None, length: int) -> torch.Tensor:
-        """What the run showed, as a tensor: it is there as long as the tensor or a view of it is."""
+        """What the run showed of its device's memory, as a tensor: it is there as long as the tensor or a view of it is."""
+        return self.host_tensor_at(address, length)
+
+    def host_tensor_at(self, address: int | None, length: int) -> torch.Tensor:
         if not length or not address:
             return torch.empty(0)
         floats = (ctypes.c_float * length).from_address(address)

@@ -14,7 +14,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 import torch
 
-from . import _abi, _checks, _facts, _flat
+from . import _abi, _checks, _device, _facts, _flat, _scaling
 from ._link import Link, failure
 from ._overlap import Overlap
 from ._together import Edge, Evaluation, items, result, shared_out, sum_of
@@ -27,6 +27,9 @@ _ADAPT = {"batch", "synchronization", "aggregation", "learning_rate", "encoding"
 
 # Where an agent that started this process tells it of its group.
 _SOCKET = "TACTUS_CONTROL_SOCKET"
+_DEVICE = "TACTUS_DEVICE"  # that it gives
+
+_NONFINITE_ROUNDS = 10  # in a row end training
 
 _current: "Run | None" = None
 _process = object()  # this one: in a child that is forked it is another, which costs no question to the system
@@ -63,7 +66,6 @@ class Run:
     """See init(). Not thread-safe: one thread calls. As a context manager it is closed at its end."""
 
     def __init__(self, *, adapt: Mapping[str, Any] | None, name: str, seed: int):
-        self.device = torch.device("cpu")
         self.over = False  # training has ended
         self.reason = ""  # why
         self.history: list[dict[str, float]] = []  # of log()
@@ -72,6 +74,7 @@ class Run:
             raise UsageError(f"adapt: found {unknown[0]!r}, allowed: {', '.join(sorted(_ADAPT))}.", "adapt")
         self._socket = _take_socket()
         self.alone = self._socket is None
+        self.device = _device.here() if self.alone else torch.device(os.environ.get(_DEVICE, "cpu"))  # for model.to(run.device)
         self._name, self._seed = name, seed
         self._process = _process
         self._loader: Loader | None = None
@@ -82,6 +85,7 @@ class Run:
         self._offered = 0  # values, at the edge
         self._losses = 0.0
         self._overlap: Overlap | None = None
+        self._scaling: _scaling.LossScale | None = None
         self._backward_done = False
         self._given = False  # the loop has it
         self._scheduler_steps = 0
@@ -114,12 +118,13 @@ class Run:
         return self._loader
 
     def attach(self, model: torch.nn.Module | Iterable[tuple[str, torch.nn.Parameter]], optimizer: torch.optim.Optimizer, *,
-               scheduler: Any = None, clip_norm: float | None = None, epochs: int | None = None, steps: float | None = None,
-               seconds: float | None = None, train_loss: float | None = None, overlap: bool = False) -> None:
+               scheduler: Any = None, scaler: Any = None, clip_norm: float | None = None, epochs: int | None = None,
+               steps: float | None = None, seconds: float | None = None, train_loss: float | None = None, overlap: bool = False) -> None:
         """The model and its optimizer are trained from now on.
 
         Parameters become views of one flat buffer, and so do their gradients. `optimizer` steps in run.step() alone, by the mean
-        over all members, whose norm is cut to `clip_norm`. `scheduler` is stepped once for `batch_size` samples, whatever the
+        over all members, whose norm is cut to `clip_norm`. `scaler`, a GradScaler, is for passes in float16: run.backward() scales the
+        loss, run.step() leaves out what became infinite, and updates it. `scheduler` is stepped once for `batch_size` samples, whatever the
         batches' sizes. `overlap`: in a group gradients leave for the other members while the rest of the backward pass is computed;
         a batch then has one run.backward(), behind which gradients are not looked at and the batch is not skipped. The others are
         when training ends by itself; a loop may also just stop.
@@ -134,6 +139,7 @@ class Run:
             raise ModelError(f"the model has SyncBatchNorm ({found[0]}), which talks to the others by itself. Use BatchNorm: running "
                              "statistics are averaged where they are used.", found[0])
         parameters = _flat.trainable(named)
+        device = _device.of_parameters(parameters)
         _checks.require_optimizer(optimizer, parameters)
         if isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
             raise UsageError("scheduler: ReduceLROnPlateau goes by a loss. Leave it out here, and call scheduler.step(loss) after "
@@ -157,7 +163,11 @@ class Run:
         }
         if clip_norm is not None:
             program["clip_norm"] = clip_norm
-        self._link = Link(program, self._socket)
+        self._scaling = _scaling.of_scaler(scaler, self._flat, device)
+        if self._scaling is not None:
+            program["nonfinite_rounds_max"] = _NONFINITE_ROUNDS + self._scaling.rounds_to_find_it
+        self._link = _device.open_link(device, program, self._socket)
+        self.device = device
         self._offsets = self._link.layout(len(parameters))
         self._overlap = Overlap(self._flat, self._link.segment_ready) if overlap and not self.alone else None
         self._patch()
@@ -195,8 +205,9 @@ class Run:
         if self._overlap is not None:
             self._flat.gather_strays()  # a model.zero_grad() took the views away, and what is elsewhere does not leave early
         try:
-            with self._overlap or contextlib.nullcontext():
-                (loss if weight == 1 else loss * weight).backward(**kwargs)
+            with self._overlap or contextlib.nullcontext(), self._scaling or contextlib.nullcontext():
+                times = weight if self._scaling is None else weight * self._scaling.scale
+                (loss if times == 1 else loss * times).backward(**kwargs)
         except RuntimeError as error:
             _checks.explain_memory(error, count)
             raise
@@ -282,7 +293,7 @@ class Run:
             raise UsageError("run.save() saves a module, and parameters alone were attached. Save them as you like.")
         path = pathlib.Path(path)
         beside = path.with_name(path.name + ".partial")
-        torch.save({key: value.detach().clone() for key, value in self._model.state_dict().items()}, beside)
+        torch.save({key: value.detach().clone().cpu() for key, value in self._model.state_dict().items()}, beside)
         os.replace(beside, path)
 
     @contextlib.contextmanager
@@ -465,6 +476,8 @@ class Run:
         closed = self.round > rounds
         if closed:
             self._step_scheduler()
+            if self._scaling is not None:
+                self._scaling.round_closed(bool(self._standing.applied))
         return closed
 
     def _step_scheduler(self):
@@ -579,7 +592,7 @@ class Run:
         self._states.take_home()
 
     def _move_buffers(self, request, write: bool):
-        memory = self._link.tensor_at(request.buffers, request.buffer_count)
+        memory = self._link.host_tensor_at(request.buffers, request.buffer_count)
         buffers, at = dict(self._model.named_buffers()), 0
         with torch.no_grad():
             for buffer in map(buffers.__getitem__, self._buffers):
@@ -595,8 +608,10 @@ class Run:
         self._restore.clear()
         if self._process is _process:
             self._link.end(_why_it_ends())
-        if self._overlap is not None:
-            self._overlap.release()
+        for hooks in (self._overlap, self._scaling):
+            if hooks is not None:
+                hooks.release()
+        self._overlap = self._scaling = None
         self._flat.release()
         self._states.release()
         self._link = None

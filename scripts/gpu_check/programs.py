@@ -10,7 +10,9 @@ from gpu_check.commands import Failed, Missing
 
 OF_KERNELS = ("cuda_gpu_test", "bench_kernels", "bench_nccl")
 OF_WORKER = ("tactus-worker", "model_test", "parallel_model_test", "torchscript_test")
-TRACE = "libdevice_trace.so"  # loaded by the driver, not started
+# Loaded, not started: by the driver, and by programs of PyTorch.
+TRACE = "libdevice_trace.so"
+LIBRARY = "libtactus_sdk.so"
 EXIT_USAGE = 64   # of those that know no --help: they have started
 START_SECONDS = 60  # libtorch alone takes long to load on a machine that has just started
 NO_LIBRARY = re.compile(r"error while loading shared libraries: (\S+): (.*)")
@@ -43,7 +45,7 @@ class Programs:
     def places(self, name):
         folders = [self.options.carried / "bin"] if self.options.carried else []
         for build in (self.compiled, self.options.build):
-            folders += [build / "bin", build / "tests"]
+            folders += [build / "bin", build / "tests", build / "lib"]
         return [folder / name for folder in folders if (folder / name).exists()]
 
     def nccl_libraries(self):
@@ -94,11 +96,11 @@ class Programs:
             raise Missing(why if why.startswith(name) else f"{why}, without which {name} does not start")
         return path
 
-    def need_trace(self):
-        """The library of bench/device_trace/. Throws Missing."""
-        path = next(iter(self.places(TRACE)), None)
+    def need_library(self, name):
+        """TRACE, of bench/device_trace/, or LIBRARY, of sdk/. Throws Missing."""
+        path = next(iter(self.places(name)), None)
         if path is None:
-            raise Missing(f"{TRACE} ({self._why_absent(TRACE)})")
+            raise Missing(f"{name} ({self._why_absent(name)})")
         return path
 
     def started(self):

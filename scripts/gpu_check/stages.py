@@ -4,6 +4,7 @@ import re
 
 from gpu_check import facts, registers
 from gpu_check.commands import Failed, Missing, find_tool
+from gpu_check.programs import LIBRARY, TRACE
 from gpu_check.work import Step
 
 EXIT_NO_DEVICE = 69  # of our benchmarks
@@ -213,9 +214,17 @@ def groups(work):
     return remark
 
 
+def programs(work):
+    library = work.programs.need_library(LIBRARY)
+    if not work.facts["torch"] or work.facts["torch"].endswith("CUDA none"):
+        raise Missing(f"a torch with CUDA, which {work.options.python} does not have")
+    told_by(work, "Programs", "programs", "bench/gpu-programs", "--library", library, "--devices",
+            max(facts.visible(work.facts["devices"]), 1), environment=work.programs.environment(LIBRARY))
+
+
 def edge(work):
     program = need_worker(work)
-    told_by(work, "Edges of rounds", "edge", "bench/round-edge", "--worker", program, "--trace", work.programs.need_trace(),
+    told_by(work, "Edges of rounds", "edge", "bench/round-edge", "--worker", program, "--trace", work.programs.need_library(TRACE),
             "--keep", work.options.out, environment=work.programs.environment("tactus-worker"))
 
 
@@ -246,6 +255,7 @@ STEPS = [
     Step("worker", 3, 200, 1200, worker),
     Step("nccl-killed", 3, 60, 120, nccl("killed")),
     Step("groups", 3, 120, 600, groups),
+    Step("programs", 3, 200, 600, programs),
     Step("edge", 4, 120, 600, edge),
     # Behind all others, as they take the longest.
     Step("memcheck", 1, 120, 2400, sanitize("memcheck")),

@@ -225,6 +225,19 @@ class StagesTest(Fakes):
         self.assertIn("--devices 2 --transports nccl,staged --json", report)
         self.assertIn(f"--trace {trace} --keep {self.out} --json", report)
 
+    def test_programs_are_run_where_the_library_and_a_torch_with_cuda_are(self):
+        def told():
+            self.check("--stage", "3", "--deadline", "90", "--only", "programs")
+            return self.rows()["programs"]
+
+        self.assertEqual(told(), "not run: needs libtactus_sdk.so (neither carried nor built)")
+        library = self.fake("carried/bin/libtactus_sdk.so", "")
+        for version, cuda in (("2.15.0", "none"), ("2.15.0", "13.0")):
+            found = PYTHON.replace(json.loads(PYTHON)["torch"], f"{version}, CUDA {cuda}")
+            self.fake("tools/python", f"""case "$*" in *find_spec*) echo '{found}';; *) echo "| made | $* |";; esac""")
+            self.assertEqual(told(), "passed" if cuda != "none" else f"not run: needs a torch with CUDA, which python does not have")
+        self.assertIn(f"--library {library} --devices 1 --json", (self.out / "report.md").read_text())
+
     def test_a_stage_is_run_by_itself(self):
         self.check("--stage", "2", "--deadline", "90")
 

@@ -1,3 +1,7 @@
+#include <dlfcn.h>
+
+#include <cstdlib>
+
 #include "cuda/nccl.h"
 #include "gtest/gtest.h"
 
@@ -11,6 +15,18 @@ TEST(NcclLibraryTest, IsOpenedByTheFirstCallWhereTheBuildFoundIt) {
     EXPECT_EQ(Version(), 0);
     EXPECT_EQ(MakeUniqueId().reason, "this build has no NCCL");
   }
+}
+
+// As torch loads its own, by a path and for itself.
+TEST(NcclLibraryDeathTest, TheOneThatTheProcessHasLoadedIsTaken) {
+  if (!TACTUS_HAVE_NCCL) GTEST_SKIP() << "this build has no NCCL";
+  testing::FLAGS_gtest_death_test_style = "threadsafe";  // a process that has opened none
+  EXPECT_EXIT(
+      {
+        void* const loaded = dlopen(TACTUS_LOADED_NCCL, RTLD_NOW | RTLD_LOCAL);
+        std::exit(loaded != nullptr && Version() == 99901 ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -47,6 +47,13 @@ TEST(WorkerEnvironmentTest, AWorkerSeesItsGpuAlone) {
               Contains("CUDA_VISIBLE_DEVICES=0,1"));
 }
 
+TEST(WorkerEnvironmentTest, AProgramIsToldItsDevice) {
+  EXPECT_THAT(WorkerEnvironment({}, {}, {.program = true, .device = "cuda:0"}),
+              Contains("TACTUS_DEVICE=cuda:0"));
+  EXPECT_THAT(WorkerEnvironment({}, {}, {.device = "cuda:0"}),
+              Not(Contains(HasSubstr("TACTUS_DEVICE"))));
+}
+
 TEST(WorkerEnvironmentTest, NcclTakesTheAgentsInterfaceUnlessTheUserNamedOne) {
   EXPECT_THAT(WorkerEnvironment({}, {}, {.network_interface = "eth1"}),
               Contains("NCCL_SOCKET_IFNAME==eth1").Times(1));

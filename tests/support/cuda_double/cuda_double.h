@@ -67,6 +67,11 @@ int Events();
 // Whether the range lies in live device memory.
 bool IsDeviceMemory(const void* memory, std::size_t bytes);
 
+// Memory of the host plays the calling thread's device's until it is forgotten, but for that the
+// host may touch it. No free takes it.
+void Adopt(void* memory, std::size_t bytes);
+void Forget(void* memory);
+
 // While it is there, device memory can be touched. In operations alone, and there only around what
 // touches it: to open pages is what the double's time goes to.
 class OpenMemory {

@@ -50,6 +50,10 @@ bool Memory::FreeDevice(void* memory) {
   return true;
 }
 
+void Memory::Adopt(int device, void* memory, std::size_t bytes) {
+  device_[static_cast<char*>(memory)] = {.bytes = bytes, .mapped = 0, .device = device};
+}
+
 void* Memory::AllocatePinned(int device, std::size_t bytes) {
   void* const memory = std::aligned_alloc(kPage, PagesOf(std::max<std::size_t>(bytes, 1)));
   if (memory == nullptr) return nullptr;
@@ -66,7 +70,7 @@ bool Memory::FreePinned(void* memory) {
 
 void Memory::Discard() {
   for (const auto& [start, allocation] : device_) {
-    munmap(start - kPage, allocation.mapped + 2 * kPage);
+    if (allocation.mapped > 0) munmap(start - kPage, allocation.mapped + 2 * kPage);
   }
   for (const auto& [start, allocation] : pinned_) std::free(start);
   device_.clear();
@@ -120,7 +124,9 @@ void Memory::Close() {
 }
 
 void Memory::Protect(int protection) {
-  for (const auto& [start, allocation] : device_) mprotect(start, allocation.mapped, protection);
+  for (const auto& [start, allocation] : device_) {
+    if (allocation.mapped > 0) mprotect(start, allocation.mapped, protection);
+  }
 }
 
 }  // namespace tactus::cuda_double

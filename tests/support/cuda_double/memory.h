@@ -17,6 +17,9 @@ class Memory {
   // False unless `memory` came from AllocateDevice. Stops the process where guard words were
   // overwritten.
   bool FreeDevice(void* memory);
+  // Memory of the host plays a device's from now on, until it is forgotten; the host may touch it.
+  void Adopt(int device, void* memory, std::size_t bytes);
+  void Forget(void* memory) { device_.erase(static_cast<char*>(memory)); }
   // Of the device's context, like all that the runtime gives out.
   void* AllocatePinned(int device, std::size_t bytes);
   bool FreePinned(void* memory);
@@ -42,7 +45,7 @@ class Memory {
  private:
   struct Allocation {
     std::size_t bytes = 0;   // asked for
-    std::size_t mapped = 0;  // pages that can be opened
+    std::size_t mapped = 0;  // pages that can be opened; 0: adopted
     int device = 0;
   };
   using Allocations = std::map<char*, Allocation>;

@@ -229,6 +229,16 @@ bool IsDeviceMemory(const void* memory, std::size_t bytes) {
   return TheRuntime().memory.IsDevice(memory, bytes);
 }
 
+void Adopt(void* memory, std::size_t bytes) {
+  const std::lock_guard lock(TheRuntime().mutex);
+  TheRuntime().memory.Adopt(CurrentDevice(), memory, bytes);
+}
+
+void Forget(void* memory) {
+  const std::lock_guard lock(TheRuntime().mutex);
+  TheRuntime().memory.Forget(memory);
+}
+
 OpenMemory::OpenMemory() { TheRuntime().memory.Open(); }
 OpenMemory::~OpenMemory() { TheRuntime().memory.Close(); }
 
