@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "base/check.h"
+#include "coordinator/job/mesh_places.h"
 #include "coordinator/job/wording.h"
 
 namespace tactus::job {
@@ -78,35 +79,31 @@ bool GroupFormation::SetReady(std::uint32_t rank, const ReadyMessage& ready) {
   return AllSet(ready_);
 }
 
-std::optional<Mismatch> GroupFormation::FindMismatch() const {
-  for (const LoadedCount& count : kLoadedCounts) {
+std::optional<Mismatch> GroupFormation::FindMismatch(bool of_meshes) const {
+  const auto values_of = [this](const auto& of) {
     std::vector<std::uint64_t> values;
-    for (const auto& ready : ready_) values.push_back(ready ? (*ready).*count.value : 0);
-    if (std::optional<Mismatch> odd = OddOneOf(values)) {
+    for (const auto& ready : ready_) values.push_back(ready ? of(*ready) : 0);
+    return values;
+  };
+  for (const LoadedCount& count : kLoadedCounts) {
+    if (std::optional<Mismatch> odd =
+            OddOneOf(values_of([&](const ReadyMessage& ready) { return ready.*count.value; }))) {
       odd->noun = count.noun;
       odd->field = ready_.front()->program ? "program" : count.field;
       return odd;
     }
   }
-  std::vector<std::uint64_t> programs;
-  for (const auto& ready : ready_) programs.push_back(ready ? ProgramHash(*ready) : 0);
-  std::optional<Mismatch> odd = OddOneOf(programs);
+  std::optional<Mismatch> odd = OddOneOf(values_of(ProgramHash));
   if (odd) {
     odd->noun = "parameters, or another optimizer, seed, batch size, clipping or end,";
     odd->field = "program";
-    odd->is_count = false;
+  } else if (of_meshes) {
+    odd = OddOneOf(values_of([](const ReadyMessage& ready) { return ready.mesh_version; }));
+    if (!odd) return std::nullopt;
+    odd->noun = "rules of splitting a model, from another version of Tactus,";
+    odd->field = kMeshField;
   }
-  return odd;
-}
-
-std::optional<Mismatch> GroupFormation::FindOtherMesh() const {
-  std::vector<std::uint64_t> versions;
-  for (const auto& ready : ready_) versions.push_back(ready ? ready->mesh_version : 0);
-  std::optional<Mismatch> odd = OddOneOf(versions);
-  if (odd) {
-    odd->noun = "rules by which models are split over devices";
-    odd->is_count = false;
-  }
+  if (odd) odd->is_count = false;
   return odd;
 }
 

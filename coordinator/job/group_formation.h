@@ -60,11 +60,9 @@ class GroupFormation {
   bool SetReady(std::uint32_t rank, const ReadyMessage& ready);
 
   // The first count (parameters, training samples, validation samples), or else what programs are,
-  // that is not equal on all, and the first rank that differs from what most have; on a tie the
-  // lowest rank's value is right.
-  std::optional<Mismatch> FindMismatch() const;
-  // Of those that split a model, in the same way, a member that does so by another version.
-  std::optional<Mismatch> FindOtherMesh() const;
+  // or of those that split a model the version by which they do, that is not equal on all, and the
+  // first rank that differs from what most have; on a tie the lowest rank's value is right.
+  std::optional<Mismatch> FindMismatch(bool of_meshes) const;
 
   // Requires: loading, all ready.
   void Begin(std::uint64_t generation);

@@ -83,14 +83,8 @@ void JobController::On(std::uint32_t rank, const ReadyMessage& message, Turn tur
     return Fail(WordsOfUnknownMesh(group_.members()[rank]), kMeshField, turn);
   }
   if (!starting->formation.SetReady(rank, message)) return;
-  if (const std::optional<Mismatch> odd = starting->formation.FindMismatch()) {
+  if (const std::optional<Mismatch> odd = starting->formation.FindMismatch(OfMeshes())) {
     return Fail(WordsOf(*odd, group_.members()), odd->field, turn);
-  }
-  if (OfMeshes()) {
-    if (const std::optional<Mismatch> odd = starting->formation.FindOtherMesh()) {
-      return Fail(WordsOf(*odd, group_.members()) + "; bring Tactus on both nodes to one version",
-                  kMeshField, turn);
-    }
   }
   FormGroup(starting->formation, turn);
 }

@@ -33,11 +33,11 @@ TEST(GroupFormationTest, TheLastReadyIsTrueAndARepeatedOneIsNot) {
 }
 
 TEST(GroupFormationTest, EqualCountsAreNoMismatch) {
-  EXPECT_FALSE(Loaded({5, 5, 5}).FindMismatch().has_value());
+  EXPECT_FALSE(Loaded({5, 5, 5}).FindMismatch(false).has_value());
 }
 
 TEST(GroupFormationTest, TheOddOneIsTheOneThatDiffersFromMost) {
-  const std::optional<Mismatch> odd = Loaded({4, 5, 5}).FindMismatch();
+  const std::optional<Mismatch> odd = Loaded({4, 5, 5}).FindMismatch(false);
 
   ASSERT_TRUE(odd.has_value());
   EXPECT_EQ(odd->rank, 0u);
@@ -48,7 +48,7 @@ TEST(GroupFormationTest, TheOddOneIsTheOneThatDiffersFromMost) {
 }
 
 TEST(GroupFormationTest, OnATieTheLowestRankIsRight) {
-  const std::optional<Mismatch> odd = Loaded({4, 5}).FindMismatch();
+  const std::optional<Mismatch> odd = Loaded({4, 5}).FindMismatch(false);
 
   ASSERT_TRUE(odd.has_value());
   EXPECT_EQ(odd->rank, 1u);
@@ -60,7 +60,7 @@ TEST(GroupFormationTest, DifferentModelsBlameTheModel) {
   formation.SetReady(0, {.parameters = 1, .train_samples = 3});
   formation.SetReady(1, {.parameters = 2, .train_samples = 4});
 
-  EXPECT_EQ(formation.FindMismatch()->field, "model");
+  EXPECT_EQ(formation.FindMismatch(false)->field, "model");
 }
 
 TEST(GroupFormationTest, AnEncodingIsKnownThatAllKnow) {

@@ -237,8 +237,8 @@ TEST(JobOfMeshesReadyTest, WorkersOfUnlikeVersionsEndTheJobInALine) {
   EXPECT_EQ(rig.record().state, JobState::kFailed);
   EXPECT_EQ(rig.record().error_field, "model.options.mesh");
   EXPECT_THAT(rig.record().state_reason,
-              HasSubstr("worker 4 on node b has other rules by which models are split over devices "
-                        "than worker 1 on node a; bring Tactus"));
+              HasSubstr("worker 4 on node b has other rules of splitting a model, from another "
+                        "version of Tactus, than worker 1 on node a"));
   EXPECT_THAT(Sent<GroupMessage>(actions), IsEmpty());
 }
 
