@@ -99,6 +99,8 @@ class DescentOnDevice {
   const float* parameters() const { return parameters_; }
   const std::vector<const void*>& bound() const { return bound_; }
   void LendNothing() { lends_ = false; }
+  // From now on it waits for each of its steps, as a program does that looks at what came of it.
+  void WaitForSteps() { waits_ = true; }
 
  private:
   void Begin(On on, int device = 0) {
@@ -130,6 +132,7 @@ class DescentOnDevice {
     if (asked.kind == Kind::kStep) {
       Queue([x = parameters_, gradient = asked.gradients.data(),
              rate = 0.5f * static_cast<float>(asked.gain)] { *x -= rate * *gradient; });
+      if (waits_) EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
     }
     if (asked.kind == Kind::kMemory) answer.memory = Lend(asked.memory_bytes);
     EXPECT_TRUE(session_->Reply(std::move(answer)).ok());
@@ -155,6 +158,7 @@ class DescentOnDevice {
   std::unique_ptr<Session> session_;
   cudaStream_t stream_ = nullptr;
   bool lends_ = true;
+  bool waits_ = false;
   std::map<void*, std::size_t> lent_;
   float* parameters_ = nullptr;
   float* gradients_ = nullptr;
@@ -176,6 +180,30 @@ TEST(SessionOnDeviceTest, PassesStepsAndTheEngineFollowOneAnotherOnTheDeviceAlon
     EXPECT_EQ(descent.x(), 0.875f) << "half of the way, three times";
     EXPECT_EQ(descent.session().standing().last->loss_mean_global, 1);
   }
+}
+
+// The engine cuts between the two: what it reads is the program's passes', and what the program
+// then reads is what it cut. A device that does no more than what is waited for shows either.
+TEST(SessionOnDeviceTest, AStepIsByTheCutGradientOfAllThePassesBeforeIt) {
+  cuda_double::Reset({.timing = cuda_double::Timing{}});
+  Program program = LineOn("cuda:0", 12);
+  program.clip_norm = 0.25;
+  DescentOnDevice descent(program);
+  descent.WaitForSteps();
+
+  EXPECT_EQ(descent.Until(Kind::kEnd).reason, "1 epoch completed");
+
+  EXPECT_NEAR(descent.x(), 0.375f, 3e-7) << "an eighth, three times, each rounded";
+}
+
+TEST(SessionOnDeviceTest, APassBeginsBehindTheClearingOfTheLastSum) {
+  cuda_double::Reset({.timing = cuda_double::Timing{}});
+  DescentOnDevice descent(LineOn("cuda:0", 12));
+  descent.WaitForSteps();
+
+  EXPECT_EQ(descent.Until(Kind::kEnd).reason, "1 epoch completed");
+
+  EXPECT_EQ(descent.x(), 0.875f);
 }
 
 TEST(SessionOnDeviceTest, WhatTrainingMadeIsThereBehindAnEndAtAnyMoment) {
