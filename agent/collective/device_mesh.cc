@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <iterator>
@@ -47,7 +48,8 @@ std::vector<std::string> ExchangeTexts(Transport& group, const std::string& own)
 }
 
 // The group of the two transports' members, between their devices.
-ConnectedTransport JoinDevices(const DeviceMeeting& meeting, std::unique_ptr<Transport> signals,
+ConnectedTransport JoinDevices(const DeviceMeeting& meeting, std::shared_ptr<LaunchOrder> order,
+                               std::unique_ptr<Transport> signals,
                                std::unique_ptr<Transport> heartbeat) {
   Transport& group = *signals;
   return ConnectNccl(
@@ -59,6 +61,7 @@ ConnectedTransport JoinDevices(const DeviceMeeting& meeting, std::unique_ptr<Tra
        .exchange = [&group](const std::string& own) { return ExchangeTexts(group, own); },
        .now = meeting.now,
        .give_up = meeting.give_up,
+       .order = std::move(order),
        .signals = std::move(signals),
        .heartbeat = std::move(heartbeat),
        .must_end = meeting.must_end});
@@ -84,12 +87,22 @@ ConnectedMesh ConnectDeviceMesh(const DeviceMeeting& meeting, const MeshShape& s
   std::vector<std::vector<int>> parts;
   std::ranges::copy_if(ranks, std::back_inserter(parts),
                        [](const std::vector<int>& members) { return members.size() > 1; });
-  ConnectedTransports tcp = ConnectTcp(TcpMeetingOf(meeting), kTransports, parts, kTransports);
+  // Also while ids travel, by what these connect; afterwards others watch over them.
+  TcpMeeting hosts = TcpMeetingOf(meeting);
+  const auto meets = std::make_shared<std::atomic<bool>>(true);
+  if (meeting.give_up) {
+    hosts.give_up_collective = [meets, give_up = meeting.give_up] {
+      return *meets ? give_up() : std::string();
+    };
+  }
+  ConnectedTransports tcp = ConnectTcp(hosts, kTransports, parts, kTransports);
   if (tcp.transports.empty()) return Without(std::move(tcp.reason), tcp.own);
   std::size_t next = 0;
+  const auto order = std::make_shared<LaunchOrder>();
   const auto join = [&] {
-    ConnectedTransport joined = JoinDevices(meeting, std::move(tcp.transports[next + kSignals]),
-                                            std::move(tcp.transports[next + kHeartbeat]));
+    ConnectedTransport joined =
+        JoinDevices(meeting, order, std::move(tcp.transports[next + kSignals]),
+                    std::move(tcp.transports[next + kHeartbeat]));
     next += kTransports;
     return joined;
   };
@@ -108,6 +121,7 @@ ConnectedMesh ConnectDeviceMesh(const DeviceMeeting& meeting, const MeshShape& s
     if (joined.transport == nullptr) return Without(std::move(joined.reason), joined.own);
     *groups[i] = std::move(joined.transport);
   }
+  *meets = false;
   return mesh;
 }
 

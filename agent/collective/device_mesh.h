@@ -13,8 +13,9 @@
 namespace tactus::collective {
 
 // As ConnectTcpMesh, of members that all have devices: each group of two members and more is one of
-// ConnectNccl, with a communicator, a stream and a heartbeat of its own, so that what is under way
-// in row and column at the same time waits for nothing but its buffers. The communicators' ids
+// ConnectNccl, with a communicator, a stream and a heartbeat of its own, and
+// collectives reach the device in the order of their starts (LaunchOrder), which all members have
+// alike. Kernels of row and column may run at the same time. The communicators' ids
 // travel between the members once these are connected by TCP. One world; meeting.exchange is called
 // once.
 ConnectedMesh ConnectDeviceMesh(const DeviceMeeting& meeting, const MeshShape& shape);

@@ -19,7 +19,8 @@ using Stage = NcclTicket::Stage;
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr auto kWatchInterval = std::chrono::milliseconds(1);
-constexpr int kLooksToPublish = 100;  // of the watch
+constexpr int kLooksToPublish = 100;                           // of the watch
+constexpr auto kTurnInterval = std::chrono::milliseconds(20);  // between two looks at the end
 constexpr auto kWaitInterval = std::chrono::microseconds(100);
 // Most waits are short, and a sleep costs more than they do.
 constexpr int kTriesAtOnce = 100;
@@ -68,6 +69,7 @@ std::shared_ptr<NcclTicket> NcclGroup::Start(const Operation& operation) {
   ticket->finished = over_at_;
   if (!over_.empty()) return ticket;
   entries_.push_back(ticket);
+  if (meeting_.order != nullptr && ticket->route == Route::kDevice) meeting_.order->Enter(this);
   if (!failure.empty()) EndWith(failure);
   calls_.NotifyOne();
   return ticket;
@@ -200,10 +202,11 @@ void NcclGroup::RunCalls() {
   while (failure.empty()) {
     const std::shared_ptr<NcclTicket> ticket = NextCall();
     if (ticket == nullptr) break;
-    if (ticket->route == Route::kDevice) failure = Queue(*ticket);
+    if (ticket->route == Route::kDevice) failure = QueueInTurn(*ticket);
     if (ticket->route == Route::kSignals) failure = Signal(*ticket);
     if (failure.empty()) Called(*ticket);
   }
+  if (meeting_.order != nullptr) meeting_.order->Leave(this);
   const threads::MutexLock lock(mutex_);
   if (!failure.empty()) EndWith(failure);
   calls_over_ = true;
@@ -223,6 +226,17 @@ void NcclGroup::Called(NcclTicket& ticket) {
   ticket.stage = ticket.route == Route::kDevice ? Stage::kInStream : Stage::kOver;
   changed_.NotifyAll();
   Reap();
+}
+
+std::string NcclGroup::QueueInTurn(NcclTicket& ticket) {
+  LaunchOrder* const order = meeting_.order.get();
+  if (order == nullptr) return Queue(ticket);
+  while (!order->AwaitTurn(this, kTurnInterval)) {
+    if (std::string ending = Ending(); !ending.empty()) return ending;
+  }
+  std::string failure = Queue(ticket);
+  if (failure.empty()) order->Launched(this);
+  return failure;
 }
 
 // Queues a collective on the stream. Only when NCCL has ended the call is the collective in the

@@ -96,6 +96,8 @@ class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
   cuda::OwnedEvent TakeEvent(std::string& failure);
   std::shared_ptr<NcclTicket> NextCall();
   void Called(NcclTicket& ticket);
+  // When those that were started before are launched, of all groups of the order.
+  std::string QueueInTurn(NcclTicket& ticket);
   std::string Queue(NcclTicket& ticket);
   std::string AwaitTurn(const NcclTicket& ticket);
   std::string Signal(NcclTicket& ticket);

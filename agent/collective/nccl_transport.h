@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/collective/launch_order.h"
 #include "agent/collective/tcp_transport.h"
 #include "agent/collective/transport.h"
 #include "base/time.h"
@@ -44,6 +45,10 @@ struct NcclMeeting {
   std::function<Instant()> now = {};  // the present
   // Asked while the members meet: why to stop that, empty to go on. May be empty.
   std::function<std::string()> give_up = {};
+
+  // Of the process's groups that have collectives under way at the same time, shared by them. Null:
+  // there is but this one.
+  std::shared_ptr<LaunchOrder> order = nullptr;
 
   // A transport of the same members for what is not on the device: barriers, and buffers of the
   // host's memory.

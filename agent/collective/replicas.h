@@ -35,6 +35,13 @@ class ReplicaTransport final : public Transport {
   int size() const override { return world_.size(); }
   Transport* of_parts() override { return groups_.equal_places.get(); }
   std::unique_ptr<Collective> Start(const Operation& operation) override;
+  std::unique_ptr<Collective> StartRootSum(std::span<float> buffer, int root) override {
+    return world_.StartRootSum(buffer, root);
+  }
+  std::unique_ptr<Collective> StartAllGather(std::span<const float> own,
+                                             std::span<float> all) override {
+    return world_.StartAllGather(own, all);
+  }
   Awaiting awaiting() override;
   std::vector<int> failed() override;
   void Abort(const std::string& reason) override;

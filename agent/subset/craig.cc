@@ -239,7 +239,7 @@ class Selection {
   void TakeNumbers(std::size_t member, std::span<const float> numbers) {
     for (std::size_t c = 0; c < classes_.size(); ++c) {
       const std::size_t words = WordsOf(classes_[c]);
-      for (std::uint64_t i = 0; i < classes_[c].picked_by(member); ++i) {
+      for (std::uint64_t i = 0; i < classes_[c].picks.by(member); ++i) {
         const std::span<const float> one = numbers.first(words);
         const std::span<const float> proxy = one.subspan(kPickWords);
         picks_[c].push_back({.sample = (static_cast<std::uint64_t>(one[0]) << 24) +

@@ -1,9 +1,11 @@
 #include "agent/worker/mesh_member.h"
 
+#include <array>
 #include <cstddef>
 #include <utility>
 #include <variant>
 
+#include "agent/collective/rehearsal.h"
 #include "agent/collective/replicas.h"
 #include "agent/engine/exact_sum.h"
 #include "agent/worker/clock.h"
@@ -13,8 +15,9 @@
 namespace tactus::worker {
 namespace {
 
-// Of each member, of what is rehearsed. [elements]
-constexpr std::size_t kRehearsed = 1024;
+// Of each member, of what is rehearsed, the most last: how NCCL goes, and what it needs for that,
+// it chooses by size. [elements]
+constexpr std::array<std::size_t, 2> kRehearsed = {1024, std::size_t{1} << 20};
 
 collective::Completion Lost(const absl::Status& status) {
   return {.progress = collective::Progress::kFailed,
@@ -64,13 +67,21 @@ collective::ConnectedTransport MeshMember::Take(collective::ConnectedMesh mesh,
 }
 
 std::string MeshMember::Rehearse(cuda::Device& device) {
-  cuda::Buffer all = device.Allocate(
-      kRehearsed * static_cast<std::size_t>(parts_.shape().columns + parts_.shape().rows));
-  const std::span<const float> own = all.span().last(kRehearsed);
+  const auto most = static_cast<std::size_t>(parts_.shape().columns + parts_.shape().rows);
+  cuda::Buffer all = device.Allocate(kRehearsed.back() * most);
+  for (const std::size_t each : kRehearsed) {
+    std::string failure = RehearseWith(all.span().first(each * most), each);
+    if (!failure.empty()) return failure;
+  }
+  // Sums of lanes are by it, behind the first pass.
+  return collective::Rehearse(*mesh_.world.front(), all.span().first(kRehearsed.front()));
+}
+
+std::string MeshMember::RehearseWith(std::span<float> all, std::size_t each) {
+  const std::span<const float> own = all.last(each);
   for (collective::Transport* const group : {mesh_.groups.row.get(), mesh_.groups.column.get()}) {
     if (group->size() == 1) continue;
-    const std::span<float> of_all =
-        all.span().first(kRehearsed * static_cast<std::size_t>(group->size()));
+    const std::span<float> of_all = all.first(each * static_cast<std::size_t>(group->size()));
     std::vector<std::unique_ptr<collective::Collective>> parts;
     parts.push_back(group->StartAllGather(own, of_all));
     parts.push_back(group->StartBroadcast(of_all, 0));

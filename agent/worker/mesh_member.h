@@ -93,6 +93,8 @@ class MeshMember {
   ModelParts& parts() const { return parts_; }
 
  private:
+  // Of row and column, by so many elements of each member.
+  std::string RehearseWith(std::span<float> zeros, std::size_t each);
   collective::ConnectedTransport Take(collective::ConnectedMesh mesh,
                                       std::span<const float> vector);
   absl::StatusOr<std::vector<float>> GatherOne(cuda::Device& device, std::span<const float> own);

@@ -207,6 +207,8 @@ def groups(work):
     try:
         nccl_at_hand = shared_device_nccl(work) if count < 2 else None
         transports.insert(0, "nccl")
+        if 1 < count < 4:
+            remark = f"a mesh of four over NCCL takes one device or four, here are {count}"
     except Missing as missing:
         remark = f"staged alone; over NCCL it needs {missing}"
     told_by(work, "Groups", "groups", "bench/gpu-groups", "--worker", program, "--devices", max(count, 1), "--transports",

@@ -106,7 +106,7 @@ class Group {
     std::unique_ptr<collective::Collective> collective = nullptr;  // gone before its memory
   };
   // More are waited for, so that no memory is held for long.
-  static constexpr std::size_t kFollowedMax = 64;
+  static constexpr std::size_t kFollowedMax = 8;
 
   void WaitFor(collective::Collective& collective);
 

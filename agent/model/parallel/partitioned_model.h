@@ -66,7 +66,8 @@ class PartitionedModel : public Model {
   // way. Errors: ResourceExhausted.
   //
   // What all members of a row have whole, as a line's norms, each of them computes the gradient of.
-  // Where they are unlike, all take that of the first, so that their copies stay one parameter.
+  // Where they are unlike, all take that of the first, so that their copies move alike but for the
+  // rounding of sums over replicas and of optimizers.
   virtual absl::StatusOr<bool> Join(const collective::MeshGroups& groups) = 0;
 
   // The most that any member of the replica has; by all of them.
