@@ -204,6 +204,7 @@ void Session::End(const std::string& reason) {
     std::this_thread::sleep_for(kLook);
     call.emplace(in_call_);
   }
+  if (closed_) return;
   asked_ = nullptr;
   closed_ = true;
   [[maybe_unused]] const absl::Status entered = PutEngineBehind();  // a device that is lost is

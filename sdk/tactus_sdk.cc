@@ -159,7 +159,8 @@ std::int32_t tactus_get_standing(tactus_run* run, tactus_standing* standing) {
   standing->gradient_norm = std::sqrt(now.last->gradient_norm2_global);
   standing->gain = now.last->gain;
   standing->progress = now.last->progress;
-  standing->applied = now.last->nonfinite_members == 0;
+  standing->applied =
+      now.last->nonfinite_members == 0 && std::isfinite(now.last->gradient_norm2_global);
   return 0;
 }
 

@@ -160,7 +160,8 @@ int32_t tactus_segment_ready(tactus_run* run, uint64_t segment);
 /* What the program queues on its device from now on is on that stream (cudaStream_t; null, as at
  * first: CUDA's default stream). Whatever a call takes from the program comes behind all that is
  * queued there when it is made, and what is queued there behind a call finds what that has done;
- * neither waits on the host. A program on the host has none. */
+ * neither waits on the host. It lives until another is named, or the run has ended. A program on
+ * the host has none. */
 int32_t tactus_use_stream(tactus_run* run, void* stream);
 
 int32_t tactus_get_standing(tactus_run* run, tactus_standing* standing);

@@ -65,7 +65,7 @@ class Cuda:
         """None: there is no room."""
         try:
             return torch.zeros(length, dtype=torch.float32, device=self.device)
-        except RuntimeError:
+        except torch.cuda.OutOfMemoryError:
             return None
 
     def let_go(self, memory: torch.Tensor) -> None:
@@ -93,7 +93,8 @@ class DeviceLink(Link):
             self._tell_stream()
             request = super().take()
             for address in request.returned[:request.returned_count]:
-                self._cuda.let_go(self._lent.pop(address))
+                if (memory := self._lent.pop(address, None)) is not None:  # a request that was interrupted comes again
+                    self._cuda.let_go(memory)
             if request.kind != _abi.MEMORY:
                 return request
             answer = _abi.Answer(memory=self._lend(request.memory_bytes))
@@ -104,9 +105,12 @@ class DeviceLink(Link):
         super().segment_ready(segment)
 
     def end(self, why: str):
-        if self._run:
-            self._tell_stream()
+        if not self._run:
+            return
+        self._tell_stream()
         super().end(why)
+        for memory in self._lent.values():  # what is queued here from now on, such as copies, still reads it
+            self._cuda.let_go(memory)
 
     def tensor_at(self, address: int | None, length: int) -> torch.Tensor:
         if not length or not address:

@@ -159,6 +159,7 @@ class Flat:
             for parameter in self.parameters:
                 parameter.data = parameter.data.clone(memory_format=torch.preserve_format)
                 parameter.grad = None
+        self.gradients, self._views = None, []
 
 
 def _twin_of(optimizer):
@@ -266,3 +267,4 @@ class OptimizerStates:
             for key, value in state.items():
                 if torch.is_tensor(value):
                     state[key] = value.clone(memory_format=torch.preserve_format)
+        self._views, self._known, self._held = [], [], []

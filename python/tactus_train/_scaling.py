@@ -30,7 +30,7 @@ class LossScale:
     def __init__(self, scaler, flat, device: torch.device):
         self._scaler = scaler
         scaler.scale(torch.zeros((), device=device))  # it has no scale before
-        self.scale = float(scaler.get_scale())
+        self.scale = self._first = float(scaler.get_scale())
         self._good = 0  # rounds in a row
         self._passing = False
         self._parameters = flat.parameters
@@ -49,6 +49,13 @@ class LossScale:
         """So many that are not finite may come in a row while the scale falls to 1."""
         falls = -math.log2(self._scaler.get_backoff_factor())
         return math.ceil(max(0.0, math.log2(self.scale)) / falls) if falls > 0 else 0
+
+    def begin_group(self) -> None:
+        """As at first: who joins knows no other scale, and all are to have the same."""
+        self._good = 0
+        if self.scale != self._first:
+            self.scale = self._first
+            self._scaler.update(self.scale)
 
     def round_closed(self, applied: bool) -> None:
         factor = 1.0

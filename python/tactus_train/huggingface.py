@@ -36,6 +36,8 @@ class TactusTrainer(transformers.Trainer):
         super().__init__(*args, **kwargs)
         if self.args.gradient_accumulation_steps != 1:
             raise UsageError("gradient_accumulation_steps: say TactusTrainer(micro_batch=...) in its place.")
+        if self.args.fp16:
+            raise UsageError("fp16=True: its losses would not be scaled here. Use bf16=True.", "fp16")
 
     def train(self, *args, **kwargs):
         try:

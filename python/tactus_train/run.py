@@ -560,6 +560,8 @@ class Run:
 
     def _do(self, request):
         if request.kind == _abi.BIND:
+            if self._scaling is not None:
+                self._scaling.begin_group()
             link, length = self._link, request.length
             self._flat.bind(self._offsets, link.tensor_at(request.parameters, length), link.tensor_at(request.gradients, length))
             self._states.bind([link.tensor_at(request.states[i], length) for i in range(request.state_count)])
@@ -606,17 +608,19 @@ class Run:
         for back in self._restore:
             back()
         self._restore.clear()
-        if self._process is _process:
-            self._link.end(_why_it_ends())
+        link, self._link = self._link, None
+        own = self._process is _process
+        if own:
+            link.end(_why_it_ends())
         for hooks in (self._overlap, self._scaling):
             if hooks is not None:
                 hooks.release()
         self._overlap = self._scaling = None
-        self._flat.release()
-        self._states.release()
-        self._link = None
         self._batch = self._edge = None
         self._given = False
+        if own or self.device.type == "cpu":  # a forked child has no device
+            self._flat.release()
+            self._states.release()
 
 
 def _why_it_ends() -> str:

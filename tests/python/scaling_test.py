@@ -9,7 +9,7 @@ from torch import nn
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
 import tactus_train  # noqa: E402
-from tactus_train import DivergedError, UsageError  # noqa: E402
+from tactus_train import DivergedError, UsageError, _flat, _scaling  # noqa: E402
 from training_test import OPTIMIZERS, Samples, model_of  # noqa: E402
 
 FIRST_SCALE = 2.0**30  # too large: float16 ends at 65504
@@ -84,6 +84,20 @@ def without(optimizer_of, batches, scaler):
             scaler.update(scaler.get_scale() * 2)
             good = 0
     return model, left_out
+
+
+class GroupTest(unittest.TestCase):
+    def test_the_scale_begins_again_where_a_group_does(self):
+        """Else who joins would stay at another scale than the others for good."""
+        scaler = Scaler(scale=1024.0, interval=2)
+        scaling = _scaling.of_scaler(scaler, _flat.Flat([]), torch.device("cpu"))
+        for applied in (False, False, True):
+            scaling.round_closed(applied)
+        self.assertEqual(scaling.scale, 256)
+        scaling.begin_group()
+        self.assertEqual((scaling.scale, scaler.get_scale()), (1024, 1024))
+        scaling.round_closed(True)
+        self.assertEqual(scaling.scale, 1024, "rounds before the group count for nothing")
 
 
 class ScalingTest(unittest.TestCase):
