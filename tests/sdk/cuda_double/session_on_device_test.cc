@@ -132,7 +132,9 @@ class DescentOnDevice {
     if (asked.kind == Kind::kStep) {
       Queue([x = parameters_, gradient = asked.gradients.data(),
              rate = 0.5f * static_cast<float>(asked.gain)] { *x -= rate * *gradient; });
-      if (waits_) EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+      if (waits_) {
+        EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+      }
     }
     if (asked.kind == Kind::kMemory) answer.memory = Lend(asked.memory_bytes);
     EXPECT_TRUE(session_->Reply(std::move(answer)).ok());
