@@ -14,11 +14,6 @@ namespace {
 
 namespace nccl = cuda::nccl;
 
-// What is not on the device, and who has left: see NcclMeeting.
-constexpr std::size_t kSignals = 0;
-constexpr std::size_t kHeartbeat = 1;
-constexpr std::size_t kTransports = 2;
-
 }  // namespace
 
 std::string JoinEndpoints(const std::string& first, const std::string& second) {
@@ -78,10 +73,10 @@ ConnectedTransport ConnectDevices(const DeviceMeeting& meeting) {
   };
   TcpMeeting tcp = TcpMeetingOf(meeting);
   tcp.exchange = exchange;
-  ConnectedTransports connected = ConnectTcp(tcp, kTransports);
+  ConnectedTransports connected = ConnectTcp(tcp, kHostTransports);
   if (connected.transports.empty()) return {.reason = connected.reason, .own = connected.own};
-  devices.signals = std::move(connected.transports[kSignals]);
-  devices.heartbeat = std::move(connected.transports[kHeartbeat]);
+  devices.signals = std::move(connected.transports[kSignalsAt]);
+  devices.heartbeat = std::move(connected.transports[kHeartbeatAt]);
   devices.exchange = [&texts](const std::string&) { return texts; };
   return ConnectNccl(std::move(devices));
 }

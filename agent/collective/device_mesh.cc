@@ -20,11 +20,6 @@
 namespace tactus::collective {
 namespace {
 
-// What each group has by TCP: see NcclMeeting.
-constexpr std::size_t kSignals = 0;
-constexpr std::size_t kHeartbeat = 1;
-constexpr std::size_t kTransports = 2;
-
 // Of an endpoint's text, which ends with the first 0: it is less than 400 bytes.
 constexpr std::size_t kTextBytes = 512;
 constexpr std::size_t kTextFloats = kTextBytes / sizeof(float);
@@ -95,15 +90,15 @@ ConnectedMesh ConnectDeviceMesh(const DeviceMeeting& meeting, const MeshShape& s
       return *meets ? give_up() : std::string();
     };
   }
-  ConnectedTransports tcp = ConnectTcp(hosts, kTransports, parts, kTransports);
+  ConnectedTransports tcp = ConnectTcp(hosts, kHostTransports, parts, kHostTransports);
   if (tcp.transports.empty()) return Without(std::move(tcp.reason), tcp.own);
   std::size_t next = 0;
   const auto order = std::make_shared<LaunchOrder>();
   const auto join = [&] {
     ConnectedTransport joined =
-        JoinDevices(meeting, order, std::move(tcp.transports[next + kSignals]),
-                    std::move(tcp.transports[next + kHeartbeat]));
-    next += kTransports;
+        JoinDevices(meeting, order, std::move(tcp.transports[next + kSignalsAt]),
+                    std::move(tcp.transports[next + kHeartbeatAt]));
+    next += kHostTransports;
     return joined;
   };
   ConnectedTransport world = join();

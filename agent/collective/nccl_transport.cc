@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "agent/collective/device_transport.h"
 #include "agent/collective/heartbeat.h"
 #include "agent/collective/nccl_group.h"
 #include "base/check.h"
@@ -34,7 +35,7 @@ class NcclCollective : public Collective {
   const std::shared_ptr<NcclTicket> ticket_;  // shared with the group's queue
 };
 
-class NcclTransport : public Transport {
+class NcclTransport : public DeviceTransport {
  public:
   NcclTransport(int rank, int size, std::shared_ptr<NcclGroup> group)
       : rank_(rank),
@@ -59,17 +60,6 @@ class NcclTransport : public Transport {
 
   std::unique_ptr<Collective> Start(const Operation& operation) override {
     return std::make_unique<NcclCollective>(group_, operation);
-  }
-
-  std::unique_ptr<Collective> StartRootSum(std::span<float> buffer, int root) override {
-    if (!cuda::IsDeviceMemory(buffer.data())) return Transport::StartRootSum(buffer, root);
-    return Start({.kind = Operation::Kind::kRootSum, .buffer = buffer, .partner = root});
-  }
-  std::unique_ptr<Collective> StartAllGather(std::span<const float> own,
-                                             std::span<float> all) override {
-    if (!cuda::IsDeviceMemory(own.data())) return Transport::StartAllGather(own, all);
-    TACTUS_CHECK(all.size() == own.size() * static_cast<std::size_t>(size_));
-    return Start({.kind = Operation::Kind::kAllGather, .buffer = all, .own = own});
   }
 
   const std::uint32_t* lost() const override { return group_->lost(); }

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -62,6 +63,11 @@ struct NcclMeeting {
   // empty: then only the reason of the collectives says so.
   std::function<void(const std::string& reason)> must_end = {};
 };
+
+// Of the transports by TCP that such a group takes, which are signals and heartbeat, in this order.
+inline constexpr std::size_t kSignalsAt = 0;
+inline constexpr std::size_t kHeartbeatAt = 1;
+inline constexpr std::size_t kHostTransports = 2;
 
 // Meets the others; when it returns a transport, all members have met. Buffers are the device's
 // memory, or the host's for few and small things and for conversations: those go by `signals`, and

@@ -3,6 +3,7 @@
 #include <thread>
 #include <utility>
 
+#include "agent/collective/device_transport.h"
 #include "agent/collective/staged_queue.h"
 #include "base/check.h"
 
@@ -25,7 +26,7 @@ class StagedCollective : public Collective {
   StagedTicket ticket_;                       // written by the queue
 };
 
-class StagedTransport : public Transport {
+class StagedTransport : public DeviceTransport {
  public:
   explicit StagedTransport(std::shared_ptr<StagedQueue> queue)
       : rank_(queue->host().rank()),
@@ -43,17 +44,6 @@ class StagedTransport : public Transport {
 
   std::unique_ptr<Collective> Start(const Operation& operation) override {
     return std::make_unique<StagedCollective>(queue_, operation);
-  }
-
-  std::unique_ptr<Collective> StartRootSum(std::span<float> buffer, int root) override {
-    if (!cuda::IsDeviceMemory(buffer.data())) return Transport::StartRootSum(buffer, root);
-    return Start({.kind = Operation::Kind::kRootSum, .buffer = buffer, .partner = root});
-  }
-  std::unique_ptr<Collective> StartAllGather(std::span<const float> own,
-                                             std::span<float> all) override {
-    if (!cuda::IsDeviceMemory(own.data())) return Transport::StartAllGather(own, all);
-    TACTUS_CHECK(all.size() == own.size() * static_cast<std::size_t>(size_));
-    return Start({.kind = Operation::Kind::kAllGather, .buffer = all, .own = own});
   }
 
   Awaiting awaiting() override { return queue_->awaiting(); }
