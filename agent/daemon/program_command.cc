@@ -8,13 +8,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/str_split.h"
 #include "agent/box/beneath.h"
 #include "runtime/process.h"
+#include "runtime/program_path.h"
 #include "runtime/sha256.h"
 
 namespace tactus::agent {
@@ -23,16 +24,11 @@ namespace {
 constexpr std::string_view kPath = "PATH=";
 constexpr std::size_t kCopyBytes = std::size_t{1} << 30;
 
-bool IsProgram(const std::filesystem::path& path) {
-  std::error_code ignored;
-  return std::filesystem::is_regular_file(path, ignored) && ::access(path.c_str(), X_OK) == 0;
-}
-
-std::vector<std::string> FoldersOfPath(const std::vector<std::string>& environment) {
-  for (const std::string& variable : environment) {
-    if (variable.starts_with(kPath)) return absl::StrSplit(variable.substr(kPath.size()), ':');
+std::string_view PathOf(const std::vector<std::string>& environment) {
+  for (const std::string_view variable : environment) {
+    if (variable.starts_with(kPath)) return variable.substr(kPath.size());
   }
-  return {"/usr/local/bin", "/usr/bin", "/bin"};
+  return runtime::kUsualPath;
 }
 
 bool LeadsOut(const std::string& name) {
@@ -168,18 +164,16 @@ absl::StatusOr<ProgramCommand> PrepareProgram(const tactus::v1::Program& program
   if (!folder.is_absolute() || !std::filesystem::is_directory(folder, ignored)) {
     return absl::NotFoundError("program.directory: '" + *directory + "' is no folder on this node");
   }
-  std::vector<std::string> places = FoldersOfPath(environment);
-  if (words.front().find('/') != std::string::npos) places = {""};
-  for (const std::string& searched : places) {
-    const std::filesystem::path path = folder / searched / words.front();
-    if (!IsProgram(path)) continue;
-    words.front() = path.lexically_normal().string();
-    return ProgramCommand{.arguments = std::move(words),
-                          .directory = *std::move(directory),
-                          .own_directory = !program.files().empty()};
+  std::optional<std::string> found =
+      runtime::FindProgram(words.front(), *directory, PathOf(environment));
+  if (!found) {
+    return absl::NotFoundError("program.command: '" + words.front() +
+                               "' is no program that can be run on this node");
   }
-  return absl::NotFoundError("program.command: '" + words.front() +
-                             "' is no program that can be run on this node");
+  words.front() = *std::move(found);
+  return ProgramCommand{.arguments = std::move(words),
+                        .directory = *std::move(directory),
+                        .own_directory = !program.files().empty()};
 }
 
 }  // namespace tactus::agent

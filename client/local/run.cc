@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <system_error>
@@ -24,6 +25,7 @@
 #include "coordinator/spec/mesh_checks.h"
 #include "coordinator/tape/tape_folder.h"
 #include "runtime/process.h"
+#include "runtime/program_path.h"
 
 namespace tactus::client {
 namespace {
@@ -318,6 +320,19 @@ JobFile ReadJob(const RunCommand& command) {
   return file;
 }
 
+// What none of the workers could begin with is said at once, not after their retries.
+absl::Status CheckProgram(const v1::JobSpec& spec) {
+  const v1::Program& program = spec.program();
+  if (program.command().empty() || !program.files().empty()) return absl::OkStatus();
+  const char* const path = std::getenv("PATH");
+  if (runtime::FindProgram(program.command(0), program.directory(),
+                           path == nullptr ? runtime::kUsualPath : path)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError("program.command: '" + program.command(0) +
+                                    "' is no program that can be run on this node");
+}
+
 ExitCode Run(const RunCommand& command, const Surroundings& surroundings, const Screen& screen) {
   JobFile file = ReadJob(command);
   const std::string subject = command.job_file.empty() ? "" : command.job_file + ": ";
@@ -328,9 +343,11 @@ ExitCode Run(const RunCommand& command, const Surroundings& surroundings, const 
     screen.Say(std::string(workers.status().message()));
     return ExitCode::kUsage;
   }
-  if (const absl::Status places = CheckPlaces(command); !places.ok()) {
-    screen.Say(std::string(places.message()));
-    return ExitCodeOf(places);
+  absl::Status checked = CheckPlaces(command);
+  if (checked.ok()) checked = CheckProgram(file.spec);
+  if (!checked.ok()) {
+    screen.Say(std::string(checked.message()));
+    return ExitCodeOf(checked);
   }
   const absl::StatusOr<RunFolder> folder =
       MakeRunFolder(surroundings.folders.state, file.spec.name());

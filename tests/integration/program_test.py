@@ -278,7 +278,7 @@ if said.get("optimizer")"""))
         for words, code, text in [
                 ([], 2, "job_file is required, or a program behind --"),
                 (["--"], 2, "a program and its arguments are expected"),
-                (["--", "no-such-program"], 8, "'no-such-program' is no program that can be run"),
+                (["--", "no-such-program"], 2, "'no-such-program' is no program that can be run"),
                 (["--set", "adapt.batch.per_worker=8", "--", "python3", "train.py"], 2, "is the program's to say"),
                 (["--set", "optimizer.sgd.learning_rate=1", "--", "python3", "train.py"], 2, "optimizer"),
                 (["--set", "workers.device=cuda", "--", "python3", "train.py"], 2, "cuda")]:
