@@ -7,7 +7,7 @@ import unittest
 from cluster import wait_until
 from one_coordinator import OneCoordinator
 
-ROUNDS = 250
+ROUNDS = 120
 # As published, of losses: other routines add in another order. That is 1e-7 at first, and grows a thousandfold for some
 # rounds where the loss begins to fall: so of the rounds before that, and of all others less closely.
 BOUND, EXACT_ROUNDS = 1e-4, 40
@@ -27,7 +27,7 @@ class ArraysTest(OneCoordinator):
             "optimizer": {"sgd": {"learning_rate": 0.1}},
             "stop": {"rounds": ROUNDS},
             "workers": {"min": 1, "max": 1},
-            "validation": {"rounds": 100},
+            "validation": {"rounds": 50},
             "adapt": {"policy": "none", "batch": {"policy": "fixed", "per_worker": 16}},
             **more,
         }

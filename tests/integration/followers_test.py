@@ -60,7 +60,7 @@ class FollowersTest(SharedCluster):
         self.assertLess(validations[-1]["loss"], validations[0]["loss"])
 
     def test_the_others_go_on_when_a_worker_is_killed(self):
-        job = self.cluster.submit(self.spec(rounds=1200))
+        job = self.cluster.submit(self.spec(rounds=400))
         self.training(job, 40)
 
         os.kill(sorted(self.cluster.workers())[0], signal.SIGKILL)
@@ -69,7 +69,7 @@ class FollowersTest(SharedCluster):
         self.check_end(job)
 
     def test_a_pause_goes_on_from_the_mean(self):
-        job = self.cluster.submit(self.spec(rounds=800))
+        job = self.cluster.submit(self.spec(rounds=400))
         self.training(job, 40)
         self.cluster.tactus("pause", job)
         self.cluster.wait(job, ["PAUSED"])
@@ -79,7 +79,7 @@ class FollowersTest(SharedCluster):
         self.check_end(job)
 
     def test_who_lost_all_workers_goes_on_from_a_checkpoint(self):
-        job = self.cluster.submit({**self.spec(rounds=2500), "checkpoints": {"every": "1s"}})
+        job = self.cluster.submit({**self.spec(rounds=800), "checkpoints": {"every": "1s"}})
         wait_until(lambda: self.checkpoints(job), 60, "there is a checkpoint")
         for process in sorted(self.cluster.workers()):
             try:

@@ -170,7 +170,7 @@ class JobLossesTest(OneCoordinator):
         self.cluster.start_agent("a", 1)
         self.cluster.start_agent("b", 1)
         wait_until(lambda: len(self.cluster.tactus("get", "nodes")[1].splitlines()) == 3, 30, "both nodes are there")
-        job = self.cluster.submit({**tiny_spec(self.corpus, rounds=1000), "workers": {"max": 2}})
+        job = self.cluster.submit({**tiny_spec(self.corpus, rounds=400), "workers": {"max": 2}})
         self.cluster.wait(job, ["RUNNING"])
 
         self.cluster.kill("b")

@@ -348,8 +348,8 @@ class MeshesTest(TwoNodes):
 
         wait_until(lambda: int(self.cluster.job(job).get("regroups", 0)) == 1, 30, "a regroup is on record")
         self.assertEqual(len(self.cluster.job(job)["attempts"]), 1)
-        self.trains_beyond(job, self.rounds(job) + 20)
-        self.end_after(job, self.rounds(job) + 50)
+        self.trains_beyond(job, self.rounds(job) + 10)
+        self.end_after(job, self.rounds(job) + 10)
         done = self.done(job)
         self.assertLess(float(done["result"]["train_loss"]), 5.5)
 
