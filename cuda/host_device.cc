@@ -91,6 +91,14 @@ class HostDevice final : public Device {
             const LambBuffers& buffers) override {
     host::Lamb(step, segments, buffers);
   }
+  void LambSums(const LambStep& step, const SegmentTable& segments, const LambBuffers& buffers,
+                std::span<double> sums) override {
+    host::LambSums(step, segments, buffers, sums);
+  }
+  void LambOfParts(const LambStep& step, const SegmentTable& segments, const LambBuffers& buffers,
+                   std::span<const double> sums) override {
+    host::LambOfParts(step, segments, buffers, sums);
+  }
   void Lion(const LionStep& step, std::span<const float> gradients, std::span<float> parameters,
             std::span<float> momentum) override {
     host::Lion(step, gradients, parameters, momentum);

@@ -4,7 +4,6 @@
 
 #include "base/check.h"
 #include "cuda/ops/frozen_lamb.h"
-#include "cuda/ops/lamb_parts.h"
 
 namespace tactus::engine {
 namespace {
@@ -85,15 +84,15 @@ collective::Completion Optimizer::Step(std::span<float> gradients, StepScale sca
                                        std::span<float> parameters, const ReplicaSums& replica) {
   ++steps_;
   if (one_bit_.frozen) ++one_bit_.frozen_steps;
-  layer_sums_.clear();
+  in_parts_ = replica.in_parts();
   const auto* const lamb = std::get_if<LambOptions>(&options_);
-  if (lamb != nullptr && replica.in_parts()) {
+  if (lamb != nullptr && in_parts_) {
     collective::Completion summed = SumLayers(StepOf(*lamb, scale),
                                               {.gradients = gradients,
                                                .parameters = parameters,
                                                .first_moment = momentum_.span(),
                                                .second_moment = second_.span()},
-                                              replica);
+                                              scale.gate, replica);
     if (summed.progress == collective::Progress::kFailed) {
       Uncount();
       return summed;
@@ -234,20 +233,33 @@ cuda::LambStep Optimizer::StepOf(const LambOptions& lamb, const StepScale& scale
 }
 
 // The sums are found before anything changes, at the price of moments computed twice: a step of
-// which the replica hears half would leave no state to go on from.
+// which the replica hears half would leave no state to go on from. Whether there is a step the gate
+// tells, which comes to the host in the same wait.
 collective::Completion Optimizer::SumLayers(const cuda::LambStep& step,
                                             const cuda::LambBuffers& buffers,
+                                            std::span<const double> gate,
                                             const ReplicaSums& replica) {
-  TACTUS_CHECK(!device_.cuda_index() && !one_bit_.frozen);
+  TACTUS_CHECK(!one_bit_.frozen);
   TACTUS_CHECK(replica.counts.size() == segments_.size());
   constexpr std::size_t kSums = cuda::kLambSumsPerSegment;
-  std::vector<double> sums(kSums * segments_.size());
-  if (!cuda::host::LambSums(step, segments_, buffers, sums)) return {};
+  if (!layers_over_) {
+    layer_sums_ = device_.AllocateSums(kSums * segments_.size());
+    layers_on_host_ = device_.AllocateOnHost<double>(layer_sums_.size());
+    gate_on_host_ = device_.AllocateOnHost<double>(cuda::kGateOpen + 1);
+    layers_over_ = device_.MakeMark();
+  }
+  const std::span<double> sums = layers_on_host_.span();
+  device_.LambSums(step, segments_, buffers, layer_sums_.span());
+  device_.Copy(layer_sums_.span(), sums);
+  if (!gate.empty()) device_.Copy(gate.first(gate_on_host_.size()), gate_on_host_.span());
+  layers_over_->Record();
+  layers_over_->Wait();
+  if (!gate.empty() && gate_on_host_.span()[cuda::kGateOpen] == 0) return {};
   for (std::size_t i = 0; i < segments_.size(); ++i) {
-    if (!replica.counts[i]) std::ranges::fill(std::span(sums).subspan(kSums * i, kSums), 0);
+    if (!replica.counts[i]) std::ranges::fill(sums.subspan(kSums * i, kSums), 0);
   }
   collective::Completion summed = replica.add(sums);
-  layer_sums_ = std::move(sums);
+  device_.Copy(sums, layer_sums_.span());
   return summed;
 }
 
@@ -261,7 +273,7 @@ void Optimizer::StepBy(const LambOptions& lamb, std::span<float> gradients, Step
                                   .second_moment = second_.span(),
                                   .ratios = ratios_};
   if (one_bit_.frozen) return FrozenStepBy(step, buffers);
-  if (!layer_sums_.empty()) return cuda::host::LambOfParts(step, segments_, buffers, layer_sums_);
+  if (in_parts_) return device_.LambOfParts(step, segments_, buffers, layer_sums_.span());
   device_.Lamb(step, segments_, buffers);
   AverageRatios(ratios_);
 }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -305,7 +306,7 @@ class Optimizer {
               std::span<float> parameters);
   cuda::LambStep StepOf(const LambOptions& lamb, const StepScale& scale) const;
   collective::Completion SumLayers(const cuda::LambStep& step, const cuda::LambBuffers& buffers,
-                                   const ReplicaSums& replica);
+                                   std::span<const double> gate, const ReplicaSums& replica);
   void FrozenStepBy(const cuda::LambStep& step, const cuda::LambBuffers& buffers);
   void AverageRatios(std::span<const double> ratios);
 
@@ -316,10 +317,13 @@ class Optimizer {
   cuda::Buffer momentum_;  // SGD: empty without momentum; Adam and LAMB: first moment; Lion
   cuda::Buffer second_;    // Adam and LAMB alone
   OneBitState one_bit_{};
-  cuda::Buffer fresh_;                // LAMB's, while the second is frozen
-  std::vector<double> ratios_;        // of a step, by segment
-  std::vector<double> layer_sums_;    // LAMB's over all parts, of this step; empty: it has none
-  cuda::Array<double> gate_on_host_;  // where a foreign one asks for it
+  cuda::Buffer fresh_;          // LAMB's, while the second is frozen
+  std::vector<double> ratios_;  // of a step, by segment
+  bool in_parts_ = false;       // of this step: others have the rest of the model
+  cuda::Sums layer_sums_;       // LAMB's over all parts, of this step
+  cuda::Array<double> layers_on_host_;
+  std::unique_ptr<cuda::Mark> layers_over_;  // null: no step was in parts
+  cuda::Array<double> gate_on_host_;         // where a foreign one asks for it, or LAMB in parts
 };
 
 }  // namespace tactus::engine

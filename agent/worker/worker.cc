@@ -119,10 +119,6 @@ absl::Status Worker::Prepare(const std::function<bool()>& leaves) {
   if (absl::Status s = trainee_.Open(home); !s.ok()) return s;
   if (leaves()) return Left();
   if (ModelParts* const parts = trainee_.parts()) mesh_.emplace(*parts);
-  if (mesh_) {
-    const std::string reason = MeshMember::ReasonAgainst(start_.job.engine.optimizer, *device_);
-    if (!reason.empty()) return data::AtField("optimizer.lamb", absl::InvalidArgumentError(reason));
-  }
   // Lanes need the group's size, so the gradients' final buffer comes with the group.
   parameters_ = device_->Allocate(cuda::FlatLength(trainee_.segments()));
   sums_ = {.gradients = device_->Allocate(parameters_.size()), .losses = device_->AllocateSums(1)};

@@ -32,6 +32,7 @@ using collective::ConnectedMesh;
 using mesh_task::Clipped;
 using mesh_task::MeshShape;
 using mesh_task::OfAdam;
+using mesh_task::OfLamb;
 using mesh_task::OfSgd;
 using mesh_task::Plan;
 using mesh_task::PlanOf;
@@ -167,6 +168,8 @@ std::vector<Case> Cases() {
       cases.push_back({OfSgd(), shape, false, staged});
       cases.push_back({Clipped(OfSgd()), shape, false, staged});
       cases.push_back({OfAdam(), shape, true, staged});
+      cases.push_back({OfLamb(), shape, false, staged});
+      cases.push_back({Clipped(OfLamb()), shape, true, staged});
       cases.push_back({Clipped(block), shape, true, staged});
       cases.push_back({bfloat16, shape, false, staged});
     }
