@@ -69,7 +69,8 @@ struct MomentsBody {
   }
 };
 
-// x <- x + rate * u, of moments that are updated already, or are so here. Computes u a second time, to the same bits: cheaper than to keep it.
+// x <- x + rate * u, of moments that are updated already, or are so here. Computes u a second time,
+// to the same bits: cheaper than to keep it.
 template <bool updates>
 struct MoveBody {
   LambFactors factors;
