@@ -158,6 +158,17 @@ class CudaDevice final : public Device {
     const kernels::SegmentChunks chunks = ChunksOfAll(segments, buffers.parameters.size());
     kernels::LambOfParts(compute_, step, chunks, buffers, sums);
   }
+  void FrozenLambSums(const FrozenLambStep& step, const SegmentTable& segments,
+                      const FrozenLambBuffers& buffers, std::span<double> sums) override {
+    const kernels::SegmentChunks chunks = ChunksOfAll(segments, buffers.parameters.size());
+    kernels::FrozenLambSums(compute_, step, chunks, buffers,
+                            Into(sums, 2 * chunks.chunks.size(), segments.size()));
+  }
+  void FrozenLambMove(const FrozenLambStep& step, const SegmentTable& segments,
+                      const FrozenLambBuffers& buffers, std::span<const double> rates) override {
+    const kernels::SegmentChunks chunks = ChunksOfAll(segments, buffers.parameters.size());
+    kernels::FrozenLambMove(compute_, step, chunks, buffers, rates);
+  }
   void Lion(const LionStep& step, std::span<const float> gradients, std::span<float> parameters,
             std::span<float> momentum) override {
     kernels::Lion(Selected(), step, gradients, parameters, momentum);

@@ -99,6 +99,14 @@ class HostDevice final : public Device {
                    std::span<const double> sums) override {
     host::LambOfParts(step, segments, buffers, sums);
   }
+  void FrozenLambSums(const FrozenLambStep& step, const SegmentTable& segments,
+                      const FrozenLambBuffers& buffers, std::span<double> sums) override {
+    host::FrozenLambSums(step, segments, buffers, sums);
+  }
+  void FrozenLambMove(const FrozenLambStep& step, const SegmentTable& segments,
+                      const FrozenLambBuffers& buffers, std::span<const double> rates) override {
+    host::FrozenLambMove(step, segments, buffers, rates);
+  }
   void Lion(const LionStep& step, std::span<const float> gradients, std::span<float> parameters,
             std::span<float> momentum) override {
     host::Lion(step, gradients, parameters, momentum);

@@ -15,7 +15,6 @@
 #include "agent/collective/staged_transport.h"
 #include "agent/collective/tcp_transport.h"
 #include "agent/data/field_error.h"
-#include "agent/engine/one_bit_phase.h"
 #include "agent/life/life.h"
 #include "agent/worker/checkpoint_copies.h"
 #include "agent/worker/checkpoint_file.h"
@@ -249,13 +248,8 @@ collective::TcpMeeting Worker::TcpMeetingOf(const GroupMessage& group,
 
 life::OrFailure<life::Met> Worker::Meet(const GroupMessage& group, const life::Meeting& meeting) {
   group_ = group;
-  std::string reason =
-      engine::ReasonAgainstOneBit(group.plan, member_->options.optimizer, *device_);
-  if (!reason.empty()) {
-    return life::Failure{.field = "adapt.encoding.policy", .message = std::move(reason)};
-  }
   if (mesh_) {
-    reason = mesh_->ReasonAgainst(group.size);
+    std::string reason = mesh_->ReasonAgainst(group.size);
     if (!reason.empty()) return life::Failure{.field = "workers", .message = std::move(reason)};
     MakeSums(group);  // of which its transport is told
   }

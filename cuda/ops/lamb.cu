@@ -28,7 +28,6 @@ LambViews ViewsOf(const LambBuffers& buffers) {
   TACTUS_CHECK(buffers.gradients.size() == length);
   TACTUS_CHECK(buffers.first_moment.size() == length);
   TACTUS_CHECK(buffers.second_moment.size() == length);
-  TACTUS_CHECK(buffers.ratios.empty());
   return {.gradients = buffers.gradients.data(),
           .parameters = buffers.parameters.data(),
           .first_moment = buffers.first_moment.data(),

@@ -187,7 +187,7 @@ TEST_P(LambKernelTest, PartsBehindAGateThatIsShutStayAsTheyAre) {
   const DeviceChunks chunks(table_);
   const std::vector<double> before(segments_.size() * kLambSumsPerSegment, -1);
   const DeviceSums sums(before, table_.chunks.size() * kLambSumsPerSegment);
-  const DeviceArray<double> shut(std::vector<double>(kGateLength));
+  const DeviceArray<double> shut(std::vector<double>(kGateLength, 0));
   const LambStep step{.learning_rate = 1, .gate = shut.span().data()};
 
   kernels::LambSums(stream_, step, chunks.view(), on_device.buffers(), sums.into());
