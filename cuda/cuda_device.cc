@@ -141,12 +141,33 @@ class CudaDevice final : public Device {
   void Lamb(const LambStep& step, const SegmentTable& segments,
             const LambBuffers& buffers) override {
     constexpr std::size_t kSums = kernels::kLambSumsPerSegment;
-    RequireWithin(segments, buffers.parameters.size());
-    const kernels::SegmentChunks chunks =
-        tables_.Get(Selected(), WholeSegments(segments), segments.size());
+    const kernels::SegmentChunks chunks = ChunksOfAll(segments, buffers.parameters.size());
     kernels::Lamb(compute_, step, chunks, buffers,
                   Into(sums_.Get<double>(segments.size() * kSums), chunks.chunks.size() * kSums,
                        segments.size()));
+  }
+  void LambSums(const LambStep& step, const SegmentTable& segments, const LambBuffers& buffers,
+                std::span<double> sums) override {
+    TACTUS_CHECK(sums.size() == kLambSumsPerSegment * segments.size());
+    const kernels::SegmentChunks chunks = ChunksOfAll(segments, buffers.parameters.size());
+    kernels::LambSums(compute_, step, chunks, buffers,
+                      Into(sums, chunks.chunks.size() * kLambSumsPerSegment, segments.size()));
+  }
+  void LambOfParts(const LambStep& step, const SegmentTable& segments, const LambBuffers& buffers,
+                   std::span<const double> sums) override {
+    const kernels::SegmentChunks chunks = ChunksOfAll(segments, buffers.parameters.size());
+    kernels::LambOfParts(compute_, step, chunks, buffers, sums);
+  }
+  void FrozenLambSums(const FrozenLambStep& step, const SegmentTable& segments,
+                      const FrozenLambBuffers& buffers, std::span<double> sums) override {
+    const kernels::SegmentChunks chunks = ChunksOfAll(segments, buffers.parameters.size());
+    kernels::FrozenLambSums(compute_, step, chunks, buffers,
+                            Into(sums, 2 * chunks.chunks.size(), segments.size()));
+  }
+  void FrozenLambMove(const FrozenLambStep& step, const SegmentTable& segments,
+                      const FrozenLambBuffers& buffers, std::span<const double> rates) override {
+    const kernels::SegmentChunks chunks = ChunksOfAll(segments, buffers.parameters.size());
+    kernels::FrozenLambMove(compute_, step, chunks, buffers, rates);
   }
   void Lion(const LionStep& step, std::span<const float> gradients, std::span<float> parameters,
             std::span<float> momentum) override {
@@ -241,6 +262,12 @@ class CudaDevice final : public Device {
     for (const Segment& segment : segments) {
       TACTUS_CHECK(segment.offset <= length && segment.length <= length - segment.offset);
     }
+  }
+
+  // Of a whole table, and selects the device.
+  kernels::SegmentChunks ChunksOfAll(const SegmentTable& segments, std::size_t length) {
+    RequireWithin(segments, length);
+    return tables_.Get(Selected(), WholeSegments(segments), segments.size());
   }
 
   // Makes the device the calling thread's, which need not be the last call's. Returns its stream.

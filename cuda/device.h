@@ -21,8 +21,10 @@
 #include "cuda/ops/adasum.h"
 #include "cuda/ops/block_momentum.h"
 #include "cuda/ops/combination.h"
+#include "cuda/ops/frozen_lamb.h"
 #include "cuda/ops/gather.h"
 #include "cuda/ops/lamb.h"
+#include "cuda/ops/lamb_parts.h"
 #include "cuda/ops/lanes.h"
 #include "cuda/ops/lion.h"
 #include "cuda/ops/own_sums.h"
@@ -165,6 +167,17 @@ class Device {
                     std::span<float> second_moment) = 0;
   virtual void Lamb(const LambStep& step, const SegmentTable& segments,
                     const LambBuffers& buffers) = 0;
+  // As host::LambSums and LambOfParts; where the step's gate is shut, the first leaves `sums` as
+  // they are.
+  virtual void LambSums(const LambStep& step, const SegmentTable& segments,
+                        const LambBuffers& buffers, std::span<double> sums) = 0;
+  virtual void LambOfParts(const LambStep& step, const SegmentTable& segments,
+                           const LambBuffers& buffers, std::span<const double> sums) = 0;
+  // As host::FrozenLambSums and FrozenLambMove.
+  virtual void FrozenLambSums(const FrozenLambStep& step, const SegmentTable& segments,
+                              const FrozenLambBuffers& buffers, std::span<double> sums) = 0;
+  virtual void FrozenLambMove(const FrozenLambStep& step, const SegmentTable& segments,
+                              const FrozenLambBuffers& buffers, std::span<const double> rates) = 0;
   virtual void Lion(const LionStep& step, std::span<const float> gradients,
                     std::span<float> parameters, std::span<float> momentum) = 0;
 

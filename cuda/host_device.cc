@@ -91,6 +91,22 @@ class HostDevice final : public Device {
             const LambBuffers& buffers) override {
     host::Lamb(step, segments, buffers);
   }
+  void LambSums(const LambStep& step, const SegmentTable& segments, const LambBuffers& buffers,
+                std::span<double> sums) override {
+    host::LambSums(step, segments, buffers, sums);
+  }
+  void LambOfParts(const LambStep& step, const SegmentTable& segments, const LambBuffers& buffers,
+                   std::span<const double> sums) override {
+    host::LambOfParts(step, segments, buffers, sums);
+  }
+  void FrozenLambSums(const FrozenLambStep& step, const SegmentTable& segments,
+                      const FrozenLambBuffers& buffers, std::span<double> sums) override {
+    host::FrozenLambSums(step, segments, buffers, sums);
+  }
+  void FrozenLambMove(const FrozenLambStep& step, const SegmentTable& segments,
+                      const FrozenLambBuffers& buffers, std::span<const double> rates) override {
+    host::FrozenLambMove(step, segments, buffers, rates);
+  }
   void Lion(const LionStep& step, std::span<const float> gradients, std::span<float> parameters,
             std::span<float> momentum) override {
     host::Lion(step, gradients, parameters, momentum);

@@ -188,7 +188,7 @@ std::vector<Policy> AllSynchronizations() {
        .make = [](const Options&) -> Made {
          return std::make_unique<FixedSynchronization>(Synchronization::kEveryStep, 1);
        },
-       .traits = {Trait::kIdleTransfer}},
+       .traits = {Trait::kIdleTransfer, Trait::kSingleSteps}},
       {.name = "periodic",
        .sentence = "what changed is combined every {period} steps",
        .make = [](const Options& job) -> Made {
@@ -204,14 +204,14 @@ std::vector<Policy> AllSynchronizations() {
        .make = [](const Options& job) -> Made {
          return std::make_unique<PostLocalSynchronization>(job.synchronization);
        },
-       .traits = {Trait::kIdleTransfer, Trait::kLocalSteps},
+       .traits = {Trait::kIdleTransfer, Trait::kLocalSteps, Trait::kSingleSteps},
        .excludes = {kForWholeState}},
       {.name = "adacomm",
        .sentence = "what changed is combined every so many steps, fewer as the loss falls",
        .make = [](const Options& job) -> Made {
          return std::make_unique<AdacommSynchronization>(job.synchronization);
        },
-       .traits = {Trait::kIdleTransfer, Trait::kLocalSteps},
+       .traits = {Trait::kIdleTransfer, Trait::kLocalSteps, Trait::kSingleSteps},
        .excludes = {{.trait = Trait::kPreconditioned,
                      .reason =
                          "the rule for the period is derived for sgd; take periodic, or optimizer "
@@ -260,7 +260,12 @@ const std::vector<Policy>& AggregationPolicies() {
              .reason = "adasum is of the steps that optimizers take, and what is combined late is "
                        "gradients, which are not alike where an optimizer remembers former ones; "
                        "take average, another synchronization, or sgd without momentum"},
-            kForWholeGradients,
+            {.trait = Trait::kSingleSteps,
+             .of_memory = true,
+             .of_parts = true,
+             .reason = "adasum is of the steps that optimizers take, and where a group is lost "
+                       "within a single one, a mesh's devices could not tell who has taken it; "
+                       "take periodic, or average, or sgd without momentum, or mesh: none"},
             {.trait = Trait::kSharded,
              .of_memory = true,
              .reason =

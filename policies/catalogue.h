@@ -29,12 +29,14 @@ enum class Trait {
   kSharded,         // the optimizer's state is cut up among the members
   kInParts,         // each member has a part of the model, and several make one replica
   kOwnParameters,   // members have parameters of their own
+  kSingleSteps,     // a step of all is combined by itself, always or for a time
 };
 
 // That a policy does not go with what has the trait.
 struct Exclusion {
   Trait trait{};
   bool of_memory = false;     // only where the optimizer's steps go by former gradients, too
+  bool of_parts = false;      // only where members have parts of the model
   std::string_view reason{};  // a sentence for the user, with what to do instead
 };
 

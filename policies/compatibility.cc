@@ -77,6 +77,7 @@ std::vector<Conflict> ConflictsOf(const PlannerOptions& options) {
   for (const Choice& choice : choices) {
     for (const Exclusion& exclusion : choice.excludes) {
       if (exclusion.of_memory && !HasMemory(options)) continue;
+      if (exclusion.of_parts && options.mesh == "none") continue;
       for (const Choice& other : choices) {
         if (std::ranges::find(other.traits, exclusion.trait) == other.traits.end()) continue;
         conflicts.push_back(Between(choice, other, exclusion.reason));

@@ -242,7 +242,9 @@ Revision Planner::Start(const StartingGroup& starting) {
   // A job on record may be from before its choices were refused together.
   if (revision.plan.aggregation == Aggregation::kAdasum && !Obstacle(revision.plan).empty()) {
     revision.plan.aggregation = Aggregation::kAverage;
-    reasons[Axis::kAggregation] = "average: adasum no longer goes with the rest of the plan";
+    reasons[Axis::kAggregation] =
+        "average: " + (seen_.alone() ? std::string(seen_.WhyAlone())
+                                     : "adasum no longer goes with the rest of the plan");
   }
   if (!Obstacle(revision.plan).empty()) {
     reasons[Axis::kEncoding] = "dense: " + std::string(NameOf(revision.plan.encoding)) +

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
+#include <utility>
 
 #include "base/check.h"
 
@@ -71,13 +72,17 @@ void Average(cuda::Device& device, std::vector<std::span<const float>> buffers,
 
 AdasumReduction::AdasumReduction(Transport& transport, cuda::Device& device,
                                  const cuda::SegmentTable& segments,
-                                 const std::vector<std::uint32_t>& nodes)
+                                 const std::vector<std::uint32_t>& nodes, ReplicaSums replica)
     : transport_(transport),
       device_(device),
       segments_(segments),
       sums_(segments.size() * cuda::kAdasumSumsPerSegment),
       places_(PlacesOf(transport.size(), nodes)),
+      replica_(std::move(replica)),
+      row_down_(device.MakeMark()),
       results_(device.AllocateOnHost<double>(kLanes)) {
+  TACTUS_CHECK(!replica_.in_parts() || nodes.empty());
+  TACTUS_CHECK(!replica_.in_parts() || replica_.counts.size() == segments.size());
   for (std::size_t node = 0; node < places_.size(); ++node) {
     const auto place = std::ranges::find(places_[node], transport.rank());
     if (place == places_[node].end()) continue;
@@ -102,6 +107,7 @@ void AdasumReduction::Start(std::span<float> buffer, std::span<float> lanes) {
   if (nodes() > 1) PlanTree(ShardOf(local_));
   if (nodes() == 1) PlanSum(tail(), {});
   if (node_size() > 1) PlanNodeGather();
+  PlanReplicaSum(tail());
   // A group of one has no exchange but learns of the end as the others do.
   running_ = transport_.size() == 1 ? transport_.StartBarrier() : nullptr;
   if (running_ == nullptr) Advance();
@@ -115,6 +121,7 @@ Progress AdasumReduction::Poll() {
 
 Progress AdasumReduction::WaitOnDevice() {
   TACTUS_CHECK(open_);
+  while (running_ != nullptr && replica_.in_parts()) Advance();
   while (running_ != nullptr) {
     if (running_->WaitOnDevice() != Progress::kRunning) {
       Advance();
@@ -159,6 +166,7 @@ void AdasumReduction::DoSteps() {
       return;
     }
     step.act();
+    if (completion_.progress == Progress::kFailed) return;
   }
   TakeResults();
 }
@@ -194,10 +202,21 @@ void AdasumReduction::MakeRoom() {
   if (row_.size() != row) {
     row_ = device_.AllocateSums(row);
     row_inbox_ = device_.AllocateSums(row * node_size());
+    if (replica_.in_parts()) row_on_host_ = device_.AllocateOnHost<double>(row);
   }
   device_.Clear(row_.span());
-  device_.AddSquaredNorm(buffer_, InTail(kNorm2));
+  AddOwnNorm();
   device_.Widen(lanes_, tail().subspan(kLanes));
+}
+
+// Of what this member counts of the vector.
+void AdasumReduction::AddOwnNorm() {
+  if (!replica_.in_parts()) return device_.AddSquaredNorm(buffer_, InTail(kNorm2));
+  for (std::size_t i = 0; i < segments_.size(); ++i) {
+    if (!replica_.counts[i] || segments_[i].length == 0) continue;
+    device_.AddSquaredNorm(At({.offset = segments_[i].offset, .length = segments_[i].length}),
+                           InTail(kNorm2));
+  }
 }
 
 template <typename Number>
@@ -263,6 +282,7 @@ cuda::FlatRange AdasumReduction::PlanLevel(cuda::FlatRange slice, const Level& l
   PlanExchange(PeerOn(level.partner), At(OtherPart(slice, kept)), received);
   PlanAct([this, kept, pair] { SetPartials(kept, pair); });
   PlanSum(level.tail ? row_.span() : sums(), level.sum_with);
+  PlanReplicaSum(sums());
   PlanAct([this, kept, pair] {
     device_.AdasumCombine(pair, cuda::PartsOf(kept, segments_), sums(), At(kept));
   });
@@ -316,9 +336,28 @@ void AdasumReduction::PlanSum(std::span<double> row, const std::vector<std::size
 }
 
 void AdasumReduction::SetPartials(cuda::FlatRange slice, const cuda::AdasumPair& pair) {
+  std::vector<cuda::SegmentPart> parts = cuda::PartsOf(slice, segments_);
+  if (replica_.in_parts()) {
+    std::erase_if(parts, [this](const auto& part) { return !replica_.counts[part.segment]; });
+  }
   device_.Clear(sums());
-  device_.AdasumPartials(pair, cuda::PartsOf(slice, segments_), sums());
+  device_.AdasumPartials(pair, parts, sums());
   device_.CountNonFinite(sums(), InTail(kNonfinite));
+}
+
+// Behind sums between the two halves of a tree: these are of a part, and alike for all who have it.
+void AdasumReduction::PlanReplicaSum(std::span<double> row) {
+  if (replica_.in_parts()) PlanAct([this, row] { SumOverReplica(row); });
+}
+
+// row <- its sum over the replica.
+void AdasumReduction::SumOverReplica(std::span<double> row) {
+  const std::span<double> on_host = row_on_host_.span().first(row.size());
+  device_.Copy(row, on_host);
+  row_down_->Record();
+  row_down_->Wait();
+  completion_ = replica_.add(on_host);
+  device_.Copy(on_host, row);
 }
 
 }  // namespace tactus::collective

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/collective/replica_sums.h"
 #include "agent/collective/transport.h"
 #include "cuda/device.h"
 #include "cuda/ops/adasum.h"
@@ -38,6 +39,12 @@ namespace tactus::collective {
 // One node alone has its mean: no Adasum at all. The order of the ranks decides who meets whom, and
 // so the result: the operator is not associative.
 //
+// Where members have parts of vectors, the transport is of those who have the same part, one a
+// replica, and what goes up the tree are the replicas' vectors: the sums of each level, of what the
+// two have in common, are added up over the replica before they are used, each element counted
+// once. So all members of a replica come to the same coefficients, and copies within it stay
+// copies. It takes log2(replicas) + 1 sums over the replica, and waits for each of them.
+//
 // Payload sent by a member: less than 2 vectors, and twice as much by nodes i < n - Q; scratch
 // memory: half a vector, or (m - 1) / m of one.
 //
@@ -47,39 +54,41 @@ namespace tactus::collective {
 class AdasumReduction {
  public:
   // nodes [transport.size()], which node each rank is on, by any numbers; empty: all apart. The
-  // same on all members. transport and device outlive this.
+  // same on all members, and empty where they have parts. replica: as many segments. transport and
+  // device outlive this.
   AdasumReduction(Transport& transport, cuda::Device& device, const cuda::SegmentTable& segments,
-                  const std::vector<std::uint32_t>& nodes);
+                  const std::vector<std::uint32_t>& nodes, ReplicaSums replica = {});
 
   // Opens a reduction. Requires: none is open. No other collective may be started on the transport
   // until Poll says that it is over, as the members' orders would differ.
   //
   // buffer  this member's vector, at least to the end of the last segment; elements outside of the
   //         segments must be zero. After: the Adasum of all, the same bits on every member.
-  // lanes   a few numbers. After: their sums over all members, added in float64.
+  // lanes   a few numbers. After: their sums over all members, of all replicas, added in float64.
   //
   // Both are the device's memory, have the same length on all members and must live until the
   // reduction is over; what comes after it may still be queued on the device then. After a failure
   // they hold anything.
   void Start(std::span<float> buffer, std::span<float> lanes);
 
-  // Where it stands, without waiting; goes on where an exchange is done. Requires: Start.
+  // Where it stands, without waiting but for sums over a replica; goes on where an exchange is
+  // done. Requires: Start.
   Progress Poll();
 
   // Does the rest of the row without waiting for any of it where the transport does not, by
-  // Collective::WaitOnDevice of each exchange, and returns what that does. Nothing but Wait comes
-  // after it. Requires: one is open.
+  // Collective::WaitOnDevice of each exchange, and returns what that does. Where members have parts
+  // it waits, as the host has a part in it. Nothing but Wait comes after it. Requires: one is open.
   Progress WaitOnDevice();
 
   // Waits for the end and closes the reduction. Requires: one is open.
   Completion Wait();
 
   // Of the last reduction that did not fail, once the device has been waited for since its end: the
-  // sum of the squared norms of the vectors that went up the tree, i.e. the nodes' means, the same
-  // bits on all. [element^2]
+  // sum of the squared norms of the vectors that went up the tree, i.e. the nodes' means, whole
+  // where members have parts; the same bits on all. [element^2]
   double norm2_sum() const { return results_.span()[kNorm2]; }
 
-  // How many vectors go up the tree: nodes.
+  // How many vectors go up the tree: nodes, or replicas.
   std::size_t parts() const { return nodes(); }
 
   // Whether a vector that was put in, or one that came about on the way up the tree, was not
@@ -123,10 +132,13 @@ class AdasumReduction {
   void PlanSum(std::span<double> row, const std::vector<std::size_t>& sum_with);
   template <typename Number>
   void PlanExchange(int peer, std::span<Number> outgoing, std::span<Number> incoming);
+  void PlanReplicaSum(std::span<double> row);
   void PlanAct(std::function<void()> act) { steps_.push_back({.act = std::move(act)}); }
 
   void MakeRoom();
   void SetPartials(cuda::FlatRange slice, const cuda::AdasumPair& pair);
+  void AddOwnNorm();
+  void SumOverReplica(std::span<double> row);
   void Advance();
   void DoSteps();
   void TakeResults();
@@ -156,8 +168,9 @@ class AdasumReduction {
   const cuda::SegmentTable segments_;
   const std::size_t sums_;                      // doubles in a row of sums
   const std::vector<std::vector<int>> places_;  // ranks [nodes, node_size]
-  std::size_t node_ = 0;                        // of this member
-  std::size_t local_ = 0;                       // its place in the node
+  const ReplicaSums replica_;
+  std::size_t node_ = 0;   // of this member
+  std::size_t local_ = 0;  // its place in the node
 
   // The open reduction.
   std::span<float> buffer_;
@@ -171,6 +184,10 @@ class AdasumReduction {
   std::vector<std::unique_ptr<Collective>> followed_;  // exchanges that the device waits for
   bool open_ = false;
   Completion completion_;  // once it is over
+
+  // A row of sums between the members of a replica, once the device has brought it down.
+  cuda::Array<double> row_on_host_;
+  const std::unique_ptr<cuda::Mark> row_down_;
 
   cuda::Array<double> results_;  // [kLanes] the tail's first numbers, in the host's memory
 };

@@ -20,9 +20,9 @@ namespace tactus::collective {
 // lanes, behind the gradients, are everybody's: samples and losses count once, as each member has
 // its own, and plans and stops are adopted by all together.
 //
-// Exchanges, conversations and barriers are everybody's: what travels by these must not be parts,
-// as with Adasum. A conversation about parts is led in of_parts(). When a collective of it fails,
-// all groups end.
+// Exchanges, conversations and barriers are everybody's: what travels by these must not be parts.
+// Those about parts, as Adasum's, are led in of_parts(). When a collective of it fails, all groups
+// end.
 class ReplicaTransport final : public Transport {
  public:
   // world and groups outlive this; `shape` is what they were made for. parts: this member's

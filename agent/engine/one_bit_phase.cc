@@ -127,15 +127,6 @@ void Leave(Optimizer& optimizer) {
 
 }  // namespace
 
-std::string ReasonAgainstOneBit(const policies::Plan& plan, const OptimizerOptions& optimizer,
-                                const cuda::Device& device) {
-  const bool on_host = plan.encoding == policies::Encoding::kOneBit &&
-                       std::holds_alternative<LambOptions>(optimizer);
-  if (!on_host || !device.cuda_index()) return {};
-  return "one_bit with lamb cannot be run on " + device.Name() +
-         "; allowed on a GPU are adam and adamw";
-}
-
 SharedMomentum FollowOneBit(Member& member, const policies::Plan& plan) {
   Optimizer& optimizer = member.optimizer;
   if (plan.encoding != policies::Encoding::kOneBit) {

@@ -20,12 +20,10 @@
 #pragma once
 
 #include <span>
-#include <string>
 #include <vector>
 
 #include "agent/engine/combine/shared_momentum.h"
 #include "agent/engine/optimizer.h"
-#include "cuda/device.h"
 #include "cuda/ops/segments.h"
 #include "policies/plan.h"
 
@@ -33,15 +31,9 @@ namespace tactus::engine {
 
 struct Member;
 
-// Why a member on `device` cannot run rounds under `plan`, for a person; empty: it can. What all
-// members know alike is refused before.
-std::string ReasonAgainstOneBit(const policies::Plan& plan, const OptimizerOptions& optimizer,
-                                const cuda::Device& device);
-
 // Brings the member's optimizer to the phase of the round that is about to open under `plan`, and
 // returns what its encoding is to know of it, but for the round's samples. Where signs are in
-// force, requires what they need: a step a round, averages, Adam or LAMB, no clipping by norm; LAMB
-// in the host's memory.
+// force, requires what they need: a step a round, averages, Adam or LAMB, no clipping by norm.
 SharedMomentum FollowOneBit(Member& member, const policies::Plan& plan);
 
 // c_l of every segment, by which its momentum is multiplied so that all are of one size: the mean

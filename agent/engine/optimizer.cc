@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "cuda/ops/frozen_lamb.h"
-#include "cuda/ops/lamb_parts.h"
+#include "cuda/ops/lamb_element.h"
 
 namespace tactus::engine {
 namespace {
@@ -85,15 +85,17 @@ collective::Completion Optimizer::Step(std::span<float> gradients, StepScale sca
                                        std::span<float> parameters, const ReplicaSums& replica) {
   ++steps_;
   if (one_bit_.frozen) ++one_bit_.frozen_steps;
-  layer_sums_.clear();
   const auto* const lamb = std::get_if<LambOptions>(&options_);
-  if (lamb != nullptr && replica.in_parts()) {
+  by_layers_ =
+      lamb != nullptr && !one_bit_.frozen && (replica.in_parts() || !one_bit_.layers.empty());
+  TACTUS_CHECK(!one_bit_.frozen || !replica.in_parts());
+  if (by_layers_) {
     collective::Completion summed = SumLayers(StepOf(*lamb, scale),
                                               {.gradients = gradients,
                                                .parameters = parameters,
                                                .first_moment = momentum_.span(),
                                                .second_moment = second_.span()},
-                                              replica);
+                                              scale.gate, replica);
     if (summed.progress == collective::Progress::kFailed) {
       Uncount();
       return summed;
@@ -233,37 +235,57 @@ cuda::LambStep Optimizer::StepOf(const LambOptions& lamb, const StepScale& scale
           .gate = GateOf(scale)};
 }
 
+bool Optimizer::LayersOnHost(std::span<const double> sums, std::span<const double> gate) {
+  device_.Copy(sums, layers_on_host_.span().first(sums.size()));
+  if (!gate.empty()) device_.Copy(gate.first(gate_on_host_.size()), gate_on_host_.span());
+  layers_over_->Record();
+  layers_over_->Wait();
+  return gate.empty() || gate_on_host_.span()[cuda::kGateOpen] != 0;
+}
+
+void Optimizer::MakeRoomForLayers() {
+  if (layers_over_) return;
+  layer_sums_ = device_.AllocateSums(cuda::kFrozenLambSums * segments_.size());
+  layers_on_host_ = device_.AllocateOnHost<double>(layer_sums_.size());
+  gate_on_host_ = device_.AllocateOnHost<double>(cuda::kGateOpen + 1);
+  layers_over_ = device_.MakeMark();
+}
+
 // The sums are found before anything changes, at the price of moments computed twice: a step of
 // which the replica hears half would leave no state to go on from.
 collective::Completion Optimizer::SumLayers(const cuda::LambStep& step,
                                             const cuda::LambBuffers& buffers,
+                                            std::span<const double> gate,
                                             const ReplicaSums& replica) {
-  TACTUS_CHECK(!device_.cuda_index() && !one_bit_.frozen);
-  TACTUS_CHECK(replica.counts.size() == segments_.size());
   constexpr std::size_t kSums = cuda::kLambSumsPerSegment;
-  std::vector<double> sums(kSums * segments_.size());
-  if (!cuda::host::LambSums(step, segments_, buffers, sums)) return {};
-  for (std::size_t i = 0; i < segments_.size(); ++i) {
-    if (!replica.counts[i]) std::ranges::fill(std::span(sums).subspan(kSums * i, kSums), 0);
+  MakeRoomForLayers();
+  const std::span<double> on_device = LayerSums();
+  device_.LambSums(step, segments_, buffers, on_device);
+  if (!LayersOnHost(on_device, gate)) return {};
+  const std::span<double> sums = layers_on_host_.span().first(on_device.size());
+  collective::Completion summed;
+  if (replica.in_parts()) {
+    TACTUS_CHECK(replica.counts.size() == segments_.size());
+    for (std::size_t i = 0; i < segments_.size(); ++i) {
+      if (!replica.counts[i]) std::ranges::fill(sums.subspan(kSums * i, kSums), 0);
+    }
+    summed = replica.add(sums);
+    device_.Copy(sums, on_device);
   }
-  collective::Completion summed = replica.add(sums);
-  layer_sums_ = std::move(sums);
+  if (summed.progress != collective::Progress::kFailed) AverageRatios(step, sums);
   return summed;
 }
 
 void Optimizer::StepBy(const LambOptions& lamb, std::span<float> gradients, StepScale scale,
                        std::span<float> parameters) {
   const cuda::LambStep step = StepOf(lamb, scale);
-  ratios_.assign(one_bit_.layers.size(), -1);
   const cuda::LambBuffers buffers{.gradients = gradients,
                                   .parameters = parameters,
                                   .first_moment = momentum_.span(),
-                                  .second_moment = second_.span(),
-                                  .ratios = ratios_};
-  if (one_bit_.frozen) return FrozenStepBy(step, buffers);
-  if (!layer_sums_.empty()) return cuda::host::LambOfParts(step, segments_, buffers, layer_sums_);
+                                  .second_moment = second_.span()};
+  if (one_bit_.frozen) return FrozenStepBy(step, buffers, scale.gate);
+  if (by_layers_) return device_.LambOfParts(step, segments_, buffers, LayerSums());
   device_.Lamb(step, segments_, buffers);
-  AverageRatios(ratios_);
 }
 
 void Optimizer::StepBy(const ForeignOptions& foreign, std::span<float> gradients, StepScale scale,
@@ -279,31 +301,42 @@ void Optimizer::StepBy(const ForeignOptions& foreign, std::span<float> gradients
   foreign.steps->Step(gradients, scale.learning_rate);
 }
 
-// The host's step is done when it returns, and has left the ratios as they were where its gate was
-// shut.
-void Optimizer::AverageRatios(std::span<const double> ratios) {
-  for (std::size_t i = 0; i < ratios.size(); ++i) {
-    if (ratios[i] < 0) continue;
+void Optimizer::AverageRatios(const cuda::LambStep& step, std::span<const double> sums) {
+  const cuda::LambFactors factors = cuda::FactorsOf(step);
+  for (std::size_t i = 0; i < one_bit_.layers.size(); ++i) {
+    const double* const row = &sums[cuda::kLambSumsPerSegment * i];
+    const double ratio = cuda::LambRatio(factors, {.parameters = row[0], .direction = row[1]});
     LayerRatio& layer = one_bit_.layers[i];
-    layer.sum = kRatioMemory * layer.sum + (1 - kRatioMemory) * ratios[i];
+    layer.sum = kRatioMemory * layer.sum + (1 - kRatioMemory) * ratio;
     layer.weight = kRatioMemory * layer.weight + (1 - kRatioMemory);
   }
 }
 
-void Optimizer::FrozenStepBy(const cuda::LambStep& step, const cuda::LambBuffers& buffers) {
-  std::vector<double> factors;
-  for (std::size_t i = 0; i < one_bit_.layers.size(); ++i) {
-    ratios_[i] = one_bit_.layers[i].Mean();
-    factors.push_back(one_bit_.layers[i].factor);
+void Optimizer::FrozenStepBy(const cuda::LambStep& lamb, const cuda::LambBuffers& of_lamb,
+                             std::span<const double> gate) {
+  const cuda::FrozenLambStep step{.lamb = lamb, .frozen_step = second_steps()};
+  const cuda::FrozenLambBuffers buffers{.gradients = of_lamb.gradients,
+                                        .parameters = of_lamb.parameters,
+                                        .first_moment = of_lamb.first_moment,
+                                        .second_moment = of_lamb.second_moment,
+                                        .fresh_moment = fresh_.span()};
+  MakeRoomForLayers();
+  device_.FrozenLambSums(step, segments_, buffers, layer_sums_.span());
+  if (!LayersOnHost(layer_sums_.span(), gate)) return;
+  std::vector<double> ratios, factors;
+  for (const LayerRatio& layer : one_bit_.layers) {
+    ratios.push_back(layer.Mean());
+    factors.push_back(layer.factor);
   }
-  cuda::host::FrozenLamb({.lamb = step, .frozen_step = second_steps()}, segments_,
-                         {.gradients = buffers.gradients,
-                          .parameters = buffers.parameters,
-                          .first_moment = buffers.first_moment,
-                          .second_moment = buffers.second_moment,
-                          .fresh_moment = fresh_.span()},
-                         {.ratios = ratios_, .factors = factors});
+  std::vector<double> rates(segments_.size());
+  cuda::FrozenLambRates(step, layers_on_host_.span(), {.ratios = ratios, .factors = factors},
+                        rates);
   for (std::size_t i = 0; i < factors.size(); ++i) one_bit_.layers[i].factor = factors[i];
+  const std::span<double> on_host = layers_on_host_.span().first(rates.size());
+  const std::span<double> on_device = layer_sums_.span().first(rates.size());
+  std::ranges::copy(rates, on_host.begin());
+  device_.Copy(on_host, on_device);
+  device_.FrozenLambMove(step, segments_, buffers, on_device);
 }
 
 std::optional<Optimizer::Moments> Optimizer::moments() const {
@@ -318,7 +351,6 @@ std::optional<Optimizer::Moments> Optimizer::moments() const {
 
 void Optimizer::FollowRatios() {
   if (!std::holds_alternative<LambOptions>(options_)) return;
-  TACTUS_CHECK(!device_.cuda_index().has_value());
   if (one_bit_.layers.empty()) one_bit_.layers.resize(segments_.size());
 }
 

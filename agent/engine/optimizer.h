@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -273,7 +274,8 @@ class Optimizer {
   // Steps of which the second moment is an average.
   std::uint64_t second_steps() const { return steps_ - one_bit_.frozen_steps; }
 
-  // LAMB's ratios are averaged from now on, if they are not. Requires: the device is the host.
+  // LAMB's ratios are averaged from now on, if they are not: each step waits for the device, as it
+  // does while the second moment is frozen.
   void FollowRatios();
 
   // The second moment is frozen: each step moves the first by its gradient, and goes by the second
@@ -305,9 +307,17 @@ class Optimizer {
               std::span<float> parameters);
   cuda::LambStep StepOf(const LambOptions& lamb, const StepScale& scale) const;
   collective::Completion SumLayers(const cuda::LambStep& step, const cuda::LambBuffers& buffers,
-                                   const ReplicaSums& replica);
-  void FrozenStepBy(const cuda::LambStep& step, const cuda::LambBuffers& buffers);
-  void AverageRatios(std::span<const double> ratios);
+                                   std::span<const double> gate, const ReplicaSums& replica);
+  // layer_sums_ as a step has them that is not frozen.
+  std::span<double> LayerSums() {
+    return layer_sums_.span().first(cuda::kLambSumsPerSegment * segments_.size());
+  }
+  void MakeRoomForLayers();
+  // layers_on_host_ <- the sums. Waits for them. Whether the gate is open, which comes along.
+  bool LayersOnHost(std::span<const double> sums, std::span<const double> gate);
+  void FrozenStepBy(const cuda::LambStep& lamb, const cuda::LambBuffers& of_lamb,
+                    std::span<const double> gate);
+  void AverageRatios(const cuda::LambStep& step, std::span<const double> sums);
 
   const OptimizerOptions options_;
   const cuda::SegmentTable segments_;
@@ -316,10 +326,12 @@ class Optimizer {
   cuda::Buffer momentum_;  // SGD: empty without momentum; Adam and LAMB: first moment; Lion
   cuda::Buffer second_;    // Adam and LAMB alone
   OneBitState one_bit_{};
-  cuda::Buffer fresh_;                // LAMB's, while the second is frozen
-  std::vector<double> ratios_;        // of a step, by segment
-  std::vector<double> layer_sums_;    // LAMB's over all parts, of this step; empty: it has none
-  cuda::Array<double> gate_on_host_;  // where a foreign one asks for it
+  cuda::Buffer fresh_;      // LAMB's, while the second is frozen
+  bool by_layers_ = false;  // this step of LAMB's: its sums come to the host
+  cuda::Sums layer_sums_;   // of this step, where they do, over all parts of the model
+  cuda::Array<double> layers_on_host_;
+  std::unique_ptr<cuda::Mark> layers_over_;  // null: no step's did
+  cuda::Array<double> gate_on_host_;         // where a foreign one asks for it, or LAMB's layers
 };
 
 }  // namespace tactus::engine

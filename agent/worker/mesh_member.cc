@@ -3,7 +3,6 @@
 #include <array>
 #include <cstddef>
 #include <utility>
-#include <variant>
 
 #include "agent/collective/rehearsal.h"
 #include "agent/collective/replicas.h"
@@ -27,15 +26,6 @@ collective::Completion Lost(const absl::Status& status) {
 }
 
 }  // namespace
-
-// Its sums of layers are the host's loops (Optimizer::SumLayers).
-std::string MeshMember::ReasonAgainst(const engine::OptimizerOptions& optimizer,
-                                      const cuda::Device& device) {
-  const bool lamb = std::holds_alternative<engine::LambOptions>(optimizer);
-  if (!lamb || !device.cuda_index()) return "";
-  return "lamb does not go with model.options.mesh on " + device.Name() +
-         "; allowed on a GPU is any other";
-}
 
 std::string MeshMember::ReasonAgainst(std::uint32_t members) const {
   const auto devices = static_cast<std::uint32_t>(parts_.shape().devices());

@@ -15,7 +15,6 @@
 #include "agent/collective/tcp_transport.h"
 #include "agent/collective/transport.h"
 #include "agent/engine/comparison.h"
-#include "agent/engine/optimizer.h"
 #include "agent/worker/checkpoint_file.h"
 #include "agent/worker/model_parts.h"
 #include "cuda/device.h"
@@ -49,9 +48,6 @@ class MeshMember {
   // Outlives this.
   explicit MeshMember(ModelParts& parts) : parts_(parts) {}
 
-  // Why parts on the device are not trained by the optimizer; empty: they may be.
-  static std::string ReasonAgainst(const engine::OptimizerOptions& optimizer,
-                                   const cuda::Device& device);
   // Why there is no group of so many members; empty: there may be one.
   std::string ReasonAgainst(std::uint32_t members) const;
 

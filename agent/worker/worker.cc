@@ -15,7 +15,6 @@
 #include "agent/collective/staged_transport.h"
 #include "agent/collective/tcp_transport.h"
 #include "agent/data/field_error.h"
-#include "agent/engine/one_bit_phase.h"
 #include "agent/life/life.h"
 #include "agent/worker/checkpoint_copies.h"
 #include "agent/worker/checkpoint_file.h"
@@ -119,10 +118,6 @@ absl::Status Worker::Prepare(const std::function<bool()>& leaves) {
   if (absl::Status s = trainee_.Open(home); !s.ok()) return s;
   if (leaves()) return Left();
   if (ModelParts* const parts = trainee_.parts()) mesh_.emplace(*parts);
-  if (mesh_) {
-    const std::string reason = MeshMember::ReasonAgainst(start_.job.engine.optimizer, *device_);
-    if (!reason.empty()) return data::AtField("optimizer.lamb", absl::InvalidArgumentError(reason));
-  }
   // Lanes need the group's size, so the gradients' final buffer comes with the group.
   parameters_ = device_->Allocate(cuda::FlatLength(trainee_.segments()));
   sums_ = {.gradients = device_->Allocate(parameters_.size()), .losses = device_->AllocateSums(1)};
@@ -253,13 +248,8 @@ collective::TcpMeeting Worker::TcpMeetingOf(const GroupMessage& group,
 
 life::OrFailure<life::Met> Worker::Meet(const GroupMessage& group, const life::Meeting& meeting) {
   group_ = group;
-  std::string reason =
-      engine::ReasonAgainstOneBit(group.plan, member_->options.optimizer, *device_);
-  if (!reason.empty()) {
-    return life::Failure{.field = "adapt.encoding.policy", .message = std::move(reason)};
-  }
   if (mesh_) {
-    reason = mesh_->ReasonAgainst(group.size);
+    std::string reason = mesh_->ReasonAgainst(group.size);
     if (!reason.empty()) return life::Failure{.field = "workers", .message = std::move(reason)};
     MakeSums(group);  // of which its transport is told
   }

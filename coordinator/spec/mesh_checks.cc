@@ -128,13 +128,6 @@ void CheckWhole(const v1::JobSpec& spec, const std::string& why, FieldChecks& ch
 }
 
 void CheckOptimizerOf(const v1::JobSpec& spec, FieldChecks& checks) {
-  const v1::DeviceKind device = spec.workers().device();
-  const bool on_gpus = device == v1::DEVICE_KIND_CUDA || device == v1::DEVICE_KIND_ANY;
-  if (on_gpus && spec.optimizer().has_lamb()) {
-    checks.Add("optimizer.lamb", "does not go with model.options.mesh and workers.device " +
-                                     WordOf(*v1::DeviceKind_descriptor(), device) +
-                                     "; allowed on GPUs is any other, and lamb on processors");
-  }
   const v1::Shard shard = spec.optimizer().shard();
   if (shard <= v1::SHARD_NONE) return;
   checks.Add("optimizer.shard",

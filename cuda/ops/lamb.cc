@@ -134,14 +134,12 @@ void CheckFits(const SegmentTable& segments, const LambBuffers& buffers) {
 
 void Lamb(const LambStep& step, const SegmentTable& segments, const LambBuffers& buffers) {
   CheckFits(segments, buffers);
-  TACTUS_CHECK(buffers.ratios.empty() || buffers.ratios.size() == segments.size());
   LambFactors factors = FactorsOf(step);
   if (!Through(step.gate, factors.gradient_scale)) return;
   for (std::size_t i = 0; i < segments.size(); ++i) {
     const LambBuffers part = Part(buffers, segments[i].offset, segments[i].length);
     const LambNorms norms{.parameters = SquaredNorm(part.parameters),
                           .direction = UpdateMoments(factors, part)};
-    if (!buffers.ratios.empty()) buffers.ratios[i] = LambRatio(factors, norms);
     MoveParameters(factors, LambRate(factors, norms), part);
   }
 }

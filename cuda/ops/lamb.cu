@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "cuda/ops/lamb.h"
 #include "cuda/ops/lamb_element.h"
+#include "cuda/ops/lamb_parts.h"
 #include "cuda/ops/reduce.cuh"
 #include "cuda/ops/sweep.cuh"
 
@@ -22,8 +23,20 @@ struct LambViews {
   }
 };
 
-// Updates the moments and adds up x^2 and u^2: in float64 at once, as it cannot go over them again,
-// and 28 bytes an element give it the time.
+LambViews ViewsOf(const LambBuffers& buffers) {
+  const std::size_t length = buffers.parameters.size();
+  TACTUS_CHECK(buffers.gradients.size() == length);
+  TACTUS_CHECK(buffers.first_moment.size() == length);
+  TACTUS_CHECK(buffers.second_moment.size() == length);
+  return {.gradients = buffers.gradients.data(),
+          .parameters = buffers.parameters.data(),
+          .first_moment = buffers.first_moment.data(),
+          .second_moment = buffers.second_moment.data()};
+}
+
+// Updates the moments, which it keeps or lets go, and adds up x^2 and u^2: in float64 at once, as
+// it cannot go over what it keeps again, and 28 bytes an element give it the time.
+template <bool kept>
 struct MomentsBody {
   static constexpr int kSums = kLambSumsPerSegment;
   LambFactors factors;
@@ -48,16 +61,20 @@ struct MomentsBody {
       sums[0].Add(x, x);
       sums[1].Add(u, u);
     }
-    Store(views.first_moment + i, first);
-    Store(views.second_moment + i, second);
+    if constexpr (kept) {
+      Store(views.first_moment + i, first);
+      Store(views.second_moment + i, second);
+    }
   }
 };
 
-// x <- x + rate * u. Computes u a second time, to the same bits: cheaper than to keep it.
+// x <- x + rate * u, of moments that are updated already, or are so here. Computes u a second time,
+// to the same bits: cheaper than to keep it.
+template <bool updates>
 struct MoveBody {
   LambFactors factors;
   LambViews views;
-  const double* sums;
+  const double* sums;  // [segments][kLambSumsPerSegment]
   const double* gate;
 
   __device__ bool Enter() { return Through(gate, factors.gradient_scale); }
@@ -71,8 +88,16 @@ struct MoveBody {
   template <int width>
   __device__ void At(std::size_t i, float rate) const {
     Pack<width> parameter = Load<width>(views.parameters + i);
-    const Pack<width> first = Load<width>(views.first_moment + i);
-    const Pack<width> second = Load<width>(views.second_moment + i);
+    Pack<width> first = Load<width>(views.first_moment + i);
+    Pack<width> second = Load<width>(views.second_moment + i);
+    if constexpr (updates) {
+      const Pack<width> gradient = Load<width>(views.gradients + i);
+      for (int k = 0; k < width; ++k) {
+        LambMoments(factors, gradient.at[k], first.at[k], second.at[k]);
+      }
+      Store(views.first_moment + i, first);
+      Store(views.second_moment + i, second);
+    }
     for (int k = 0; k < width; ++k) {
       parameter.at[k] += rate * LambDirection(factors, parameter.at[k], first.at[k], second.at[k]);
     }
@@ -84,21 +109,32 @@ struct MoveBody {
 
 void Lamb(Stream stream, const LambStep& step, const SegmentChunks& segments,
           const LambBuffers& buffers, const SumsInto& into) {
-  const std::size_t length = buffers.parameters.size();
-  TACTUS_CHECK(buffers.gradients.size() == length);
-  TACTUS_CHECK(buffers.first_moment.size() == length);
-  TACTUS_CHECK(buffers.second_moment.size() == length);
-  TACTUS_CHECK(buffers.ratios.empty());
   const LambFactors factors = FactorsOf(step);
-  const LambViews views{.gradients = buffers.gradients.data(),
-                        .parameters = buffers.parameters.data(),
-                        .first_moment = buffers.first_moment.data(),
-                        .second_moment = buffers.second_moment.data()};
-  SumsOfSegments(stream, MomentsBody{.factors = factors, .views = views, .gate = step.gate},
+  const LambViews views = ViewsOf(buffers);
+  SumsOfSegments(stream, MomentsBody<true>{.factors = factors, .views = views, .gate = step.gate},
                  segments, into);
   SweepSegments(
       stream, segments,
-      MoveBody{.factors = factors, .views = views, .sums = into.sums.data(), .gate = step.gate});
+      MoveBody<false>{
+          .factors = factors, .views = views, .sums = into.sums.data(), .gate = step.gate});
+}
+
+void LambSums(Stream stream, const LambStep& step, const SegmentChunks& segments,
+              const LambBuffers& buffers, const SumsInto& into) {
+  SumsOfSegments(
+      stream,
+      MomentsBody<false>{.factors = FactorsOf(step), .views = ViewsOf(buffers), .gate = step.gate},
+      segments, into);
+}
+
+void LambOfParts(Stream stream, const LambStep& step, const SegmentChunks& segments,
+                 const LambBuffers& buffers, std::span<const double> sums) {
+  TACTUS_CHECK(sums.size() == kLambSumsPerSegment * segments.segments());
+  SweepSegments(stream, segments,
+                MoveBody<true>{.factors = FactorsOf(step),
+                               .views = ViewsOf(buffers),
+                               .sums = sums.data(),
+                               .gate = step.gate});
 }
 
 }  // namespace tactus::cuda::kernels

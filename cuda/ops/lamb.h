@@ -36,9 +36,6 @@ struct LambBuffers {
   std::span<float> parameters{};
   std::span<float> first_moment{};   // zero before the first step
   std::span<float> second_moment{};  // zero before the first step
-  // [segments], the host's memory: where each one's ratio goes; empty: nowhere. Only the host's
-  // step can tell.
-  std::span<double> ratios{};
 };
 
 namespace host {

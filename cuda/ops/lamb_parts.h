@@ -24,9 +24,25 @@ bool LambSums(const LambStep& step, const SegmentTable& segments, const LambBuff
               std::span<double> sums);
 
 // host::Lamb with ratios of these sums in the place of the buffers' own. Whatever they are, the
-// moments become what they become there. Without a twin.
+// moments become what they become there.
 void LambOfParts(const LambStep& step, const SegmentTable& segments, const LambBuffers& buffers,
                  std::span<const double> sums);
 
 }  // namespace host
+
+namespace kernels {
+
+// The host's, queued on `stream`, over device memory: one launch each whatever the number of
+// segments. into.sums are [2 x segments], the partials 2 a chunk. Whether there was a step the gate
+// tells.
+//
+// Tolerance against the host: of n elements the sums, which are of the same float32, differ by
+// 2 n 2^-53 of themselves, as their squares are exact in float64 and add up in another order. What
+// LambOfParts leaves is bit-identical.
+void LambSums(Stream stream, const LambStep& step, const SegmentChunks& segments,
+              const LambBuffers& buffers, const SumsInto& into);
+void LambOfParts(Stream stream, const LambStep& step, const SegmentChunks& segments,
+                 const LambBuffers& buffers, std::span<const double> sums);
+
+}  // namespace kernels
 }  // namespace tactus::cuda

@@ -28,6 +28,10 @@ WINDOWS_BOUND = 2 * 4 * BOUND
 LAMB = {"lamb": {"learning_rate": 0.02, "epsilon": 0.01}}
 
 
+# Its coefficients are quotients of products of two vectors: what is combined is so much farther off than these.
+ADASUM = 4
+
+
 # AdaScale's steps are up to so many times as long.
 GAIN = 4
 
@@ -171,6 +175,26 @@ class MeshesTest(TwoNodes):
         self.assertEqual(len(found_gains), len(gains))
         for found_gain, gain in zip(found_gains, gains, strict=True):
             self.assertAlmostEqual(found_gain, gain, delta=1e-2)
+
+    def test_adasum_goes_by_the_products_of_whole_layers(self):
+        """Of gradients in every step, and of what an optimizer with momentum did in windows."""
+        plain = {"sgd": {"learning_rate": 0.1}}
+        momentum = {"sgd": {"learning_rate": 0.1, "momentum": 0.9}}
+        windows = {"policy": "periodic", "period": 4}
+        for optimizer, synchronization, bound in ((plain, "every_step", ADASUM / 10 * BOUND),
+                                                  (momentum, windows, ADASUM * 4 * BOUND)):
+            def run(*layout, aggregation="adasum"):
+                spec = self.spec(*layout, optimizer=optimizer)
+                spec["adapt"] |= {"aggregation": aggregation, "synchronization": synchronization}
+                job = self.cluster.submit(spec)
+                self.done(job)
+                return self.result(job)
+
+            with self.subTest(synchronization=synchronization):
+                expected = run("none", 1, 2)
+                with self.assertRaises(AssertionError, msg="Adasum has an effect"):
+                    self.check_equal(run("none", 1, 2, aggregation="average"), expected, bound)
+                self.check_equal(run("1d", 2, 2), expected, bound)
 
     def test_parts_travel_between_replicas_in_half_the_bytes(self):
         """Rounded to 8 bits each way, which is far below what 20 rounds change."""
@@ -420,8 +444,11 @@ class MeshesTest(TwoNodes):
         refused(lambda spec: spec["workers"].update(min=6, max=8), "workers.min", "the nearest is 4 or 8")
         refused(lambda spec: spec["workers"].update(spares=1), "workers.spares")
         refused(lambda spec: spec["optimizer"].update(shard="equal"), "optimizer.shard")
-        refused(lambda spec: spec["adapt"].update(aggregation={"policy": "adasum"}), "adapt.aggregation.policy",
-                "model.options.mesh")
+        def adasum_of_momentum(spec):
+            spec["adapt"]["aggregation"] = {"policy": "adasum"}
+            spec["optimizer"] = {"sgd": {"learning_rate": 0.1, "momentum": 0.9}}
+
+        refused(adasum_of_momentum, "adapt.aggregation.policy", "take periodic, or average, or sgd without momentum")
         refused(lambda spec: spec["adapt"].update(encoding={"policy": "float16"}), "adapt.encoding.policy")
         for policy in ("delayed", "lsgd", "decentlam"):
             refused(lambda spec: spec["adapt"].update(synchronization={"policy": policy}), "adapt.synchronization.policy",

@@ -84,11 +84,10 @@ bool Possible(const Choices& c) {
   const bool adascale = c.learning_rate == "adascale";
   const bool exact = c.encoding == "dense" || c.encoding.ends_with("float16");
   const bool unscaled = c.encoding == "dense" || c.encoding == "bfloat16";
-  const bool summed_as_is = unscaled && c.aggregation == "average";
   const bool by_step_or_period =
       c.synchronization == "every_step" || c.synchronization == "periodic" ||
       c.synchronization == "post_local" || c.synchronization == "adacomm";
-  if (c.mesh != "none" && !(by_step_or_period && summed_as_is)) return false;
+  if (c.mesh != "none" && !(by_step_or_period && unscaled)) return false;
   if (adascale && (c.aggregation == "adasum" || c.optimizer != "sgd")) return false;
   if (c.encoding != "dense" && c.aggregation == "adasum") return false;
   if (adascale && !exact) return false;
@@ -103,7 +102,8 @@ bool Possible(const Choices& c) {
   if (c.batch == "abs" && c.synchronization != "delayed") return false;
   const bool remembers = c.optimizer != "sgd" || c.momentum > 0;
   const bool whole_step = c.synchronization == "delayed" || c.shard != "none";
-  if (whole_step && c.aggregation == "adasum" && remembers) return false;
+  const bool single_in_parts = c.mesh != "none" && c.synchronization != "periodic";
+  if ((whole_step || single_in_parts) && c.aggregation == "adasum" && remembers) return false;
   return c.optimizer == "sgd" || c.synchronization != "adacomm";
 }
 

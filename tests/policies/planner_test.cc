@@ -73,6 +73,23 @@ TEST(PlannerTest, AReplicaAloneRunsEveryStepUntilAnotherJoinsIt) {
   }
 }
 
+// It takes single steps, which Adasum has for sgd without momentum alone where members have parts.
+TEST(PlannerTest, AReplicaAloneHasNoAdasumUntilAnotherJoinsIt) {
+  PlannerOptions options = With({.policy = "periodic", .period = 8});
+  options.batch.replica_members = 2;
+  options.mesh = "1d";
+  options.momentum = 0.9;
+  options.aggregation_policy = "adasum";
+  Planner planner(options);
+
+  const Plan two = planner.Start({.members = 4}).plan;
+  EXPECT_EQ(two.aggregation, Aggregation::kAdasum);
+  const Plan alone = planner.Start({.members = 2, .before = two, .goes_on = true}).plan;
+  EXPECT_EQ(alone.aggregation, Aggregation::kAverage);
+  const Plan again = planner.Start({.members = 4, .before = alone, .goes_on = true}).plan;
+  EXPECT_EQ(again.aggregation, Aggregation::kAdasum);
+}
+
 TEST(PlannerTest, UnequalWorkersGetSharesAndThePromiseIsMeasured) {
   VirtualJob job({.workers = {{.speed = 100}, {.speed = 25}}, .transfer_seconds = 0.2});
 

@@ -1,4 +1,4 @@
-// Adasum of the members' means, or of their nodes'.
+// Adasum of the members' means, or of their nodes' or replicas'.
 
 #include "agent/collective/adasum.h"
 
@@ -21,15 +21,30 @@ std::vector<std::uint32_t> ApartIfOnOne(std::vector<std::uint32_t> nodes) {
   return nodes;
 }
 
+// A replica's vector is a mean over its samples already.
+std::vector<std::uint32_t> NodesOf(AdasumOptions& options) {
+  if (options.replica.in_parts()) return {};
+  return ApartIfOnOne(std::move(options.nodes));
+}
+
+collective::Transport& Between(collective::Transport& transport, bool in_parts) {
+  if (!in_parts) return transport;
+  TACTUS_CHECK(transport.of_parts() != nullptr);
+  return *transport.of_parts();
+}
+
 class Adasum : public Aggregator {
  public:
   Adasum(collective::Transport& transport, cuda::Device& device, const cuda::SegmentTable& segments,
-         std::vector<std::uint32_t> nodes, BeforeLeave before_leave)
-      : nodes_(ApartIfOnOne(std::move(nodes))),
+         AdasumOptions options, BeforeLeave before_leave)
+      : transport_(transport),
+        in_parts_(options.replica.in_parts()),
+        nodes_(NodesOf(options)),
         rank_(static_cast<std::size_t>(transport.rank())),
         length_(cuda::FlatLength(segments)),
         before_leave_(std::move(before_leave)),
-        reduction_(transport, device, segments, nodes_) {}
+        reduction_(Between(transport, in_parts_), device, segments, nodes_,
+                   std::move(options.replica)) {}
 
   // m b_i / sum of the b_j of the node, m its members: a node's vector is the plain mean of its
   // members', and with this weight one over samples; by plan, as the members' counts are not known
@@ -68,10 +83,17 @@ class Adasum : public Aggregator {
   }
   Progress Poll() override { return reduction_.Poll(); }
   Progress WaitOnDevice() override { return reduction_.WaitOnDevice(); }
-  Completion Wait() override { return reduction_.Wait(); }
+  // Of groups of parts one may fail alone, and members of the others would wait for this one.
+  Completion Wait() override {
+    Completion completion = reduction_.Wait();
+    if (in_parts_ && completion.progress == Progress::kFailed) transport_.Abort(completion.reason);
+    return completion;
+  }
   std::uint64_t bytes() const override { return reduction_.bytes(); }
 
  private:
+  collective::Transport& transport_;
+  const bool in_parts_;
   const std::vector<std::uint32_t> nodes_;
   const std::size_t rank_;
   const std::size_t length_;  // of the vector
@@ -84,10 +106,9 @@ class Adasum : public Aggregator {
 }  // namespace
 
 std::unique_ptr<Aggregator> MakeAdasum(collective::Transport& transport, cuda::Device& device,
-                                       const cuda::SegmentTable& segments,
-                                       std::vector<std::uint32_t> nodes,
+                                       const cuda::SegmentTable& segments, AdasumOptions options,
                                        Aggregator::BeforeLeave before_leave) {
-  return std::make_unique<Adasum>(transport, device, segments, std::move(nodes),
+  return std::make_unique<Adasum>(transport, device, segments, std::move(options),
                                   std::move(before_leave));
 }
 

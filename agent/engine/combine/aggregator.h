@@ -13,6 +13,7 @@
 #include "agent/collective/transport.h"
 #include "agent/engine/combine/encoding.h"
 #include "agent/engine/combine/lanes.h"
+#include "agent/engine/combine/replica_sums.h"
 #include "cuda/device.h"
 #include "cuda/ops/segments.h"
 #include "policies/adascale.h"
@@ -103,11 +104,17 @@ std::unique_ptr<Aggregator> MakeAverage(collective::Transport& transport,
                                         collective::BucketPlan plan, std::size_t length,
                                         Aggregator::BeforeLeave before_leave);
 
-// Adasum of the members' means, or of their nodes'. Its operator is of whole vectors, so they
-// travel dense. nodes: the node of each rank; empty: all apart. transport and device outlive it.
+struct AdasumOptions {
+  // The node of each rank; empty: all apart. Replicas of members that have parts always are.
+  std::vector<std::uint32_t> nodes{};
+  ReplicaSums replica{};
+};
+
+// Adasum of the members' means, or of their nodes' or replicas'. Its operator is of whole vectors,
+// so they travel dense; where members have parts, those of a place meet in the transport's
+// of_parts(). transport and device outlive it.
 std::unique_ptr<Aggregator> MakeAdasum(collective::Transport& transport, cuda::Device& device,
-                                       const cuda::SegmentTable& segments,
-                                       std::vector<std::uint32_t> nodes,
+                                       const cuda::SegmentTable& segments, AdasumOptions options,
                                        Aggregator::BeforeLeave before_leave);
 
 }  // namespace tactus::engine

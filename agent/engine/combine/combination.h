@@ -34,7 +34,8 @@ using BringStretch = std::function<bool(std::span<float> stretch, std::span<doub
 struct CombinationOptions {
   std::size_t bucket_bytes = 1u << 20;  // of one all-reduce, >= 4
   std::size_t lanes = LaneCount(1);     // elements behind the vector, LaneCount of the members
-  // The node of each rank, for Adasum between nodes and averages within; empty: all apart.
+  // The node of each rank, for Adasum between nodes and averages within; empty: all apart, as
+  // replicas of members that have parts are anyway.
   std::vector<std::uint32_t> nodes{};
   // One number in the device's memory, which outlives the combination: the sum of this member's
   // losses, which leaves with its vector.

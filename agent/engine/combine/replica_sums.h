@@ -1,32 +1,19 @@
-// What a member needs of the others of its replica where each has a part of one model: sums over
-// all of it, as norms are made of.
+// Norms of vectors that the members of a replica have parts of.
 
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <span>
-#include <vector>
 
+#include "agent/collective/replica_sums.h"
 #include "agent/collective/transport.h"
 #include "cuda/device.h"
 #include "cuda/ops/segments.h"
 
 namespace tactus::engine {
 
-// Empty: each member has all of the model.
-struct ReplicaSums {
-  // [segments] Whether this member is the one that counts a segment, of those of its replica who
-  // have it.
-  std::vector<bool> counts{};
-  // sums <- the sum of what the members of the replica call it with, as many each, in the host's
-  // memory. They all call it in the same place of their collectives, and get the same bits. It
-  // waits, and says how that ended; where it failed the sums mean nothing.
-  std::function<collective::Completion(std::span<double> sums)> add{};
-
-  bool in_parts() const { return add != nullptr; }
-};
+using collective::ReplicaSums;
 
 // Squared norms of vectors that members have parts of, laid out by the segments. Vectors and norms
 // are the device's memory. One thread.

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <thread>
 #include <utility>
+#include <variant>
 
 #include "agent/collective/in_process.h"
 #include "agent/collective/replicas.h"
@@ -252,6 +253,10 @@ std::vector<Way> AllWays() {
   ways[5].options.block_momentum = 0.3;
   ways[6].options.keep_local_momentum = false;
   return ways;
+}
+
+int SumsOfStep(const Way& way) {
+  return std::holds_alternative<LambOptions>(way.options.optimizer) ? 2 : 1;
 }
 
 Plan PlanOf(const MeshShape& shape, const std::vector<std::uint32_t>& sizes) {

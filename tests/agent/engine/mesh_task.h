@@ -140,6 +140,9 @@ Way OfLamb();
 Way Clipped(Way way);
 std::vector<Way> AllWays();
 
+// Sums over its replica in a local step: the gradient's norm, and of LAMB those of the layers.
+int SumsOfStep(const Way& way);
+
 // Of windows. sizes: of a step, by replica.
 Plan PlanOf(const MeshShape& shape, const std::vector<std::uint32_t>& sizes);
 // Of single steps.

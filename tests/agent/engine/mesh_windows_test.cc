@@ -9,7 +9,6 @@
 #include <set>
 #include <span>
 #include <tuple>
-#include <variant>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -161,11 +160,6 @@ INSTANTIATE_TEST_SUITE_P(Both, NotFiniteMeshTest, testing::Bool(),
 // ---- Losses within a window
 
 class LostMeshTest : public testing::TestWithParam<Way> {};
-
-// The gradient's norm, and of LAMB those of the layers.
-int SumsOfStep(const Way& way) {
-  return std::holds_alternative<LambOptions>(way.options.optimizer) ? 2 : 1;
-}
 
 // The last of three replicas dies in a window, and all of another give the group up behind the
 // window's first step: they go on with it, and so does who has taken all of its steps.

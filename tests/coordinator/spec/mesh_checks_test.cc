@@ -70,20 +70,6 @@ const Rule kWholeModels[] = {
        s.mutable_workers()->set_spares(1);
      },
      "workers.spares", "as a whole"},
-    {"LambOnGpus",
-     [](auto& s) {
-       Split(s, v1::MESH_KIND_1D, 2);
-       s.mutable_optimizer()->mutable_lamb();
-       s.mutable_workers()->set_device(v1::DEVICE_KIND_CUDA);
-     },
-     "optimizer.lamb", "does not go with model.options.mesh and workers.device cuda"},
-    {"LambOnGpusBesideProcessors",
-     [](auto& s) {
-       Split(s, v1::MESH_KIND_1D, 2);
-       s.mutable_optimizer()->mutable_lamb();
-       s.mutable_workers()->set_device(v1::DEVICE_KIND_ANY);
-     },
-     "optimizer.lamb", "workers.device any"},
     {"Precision",
      [](auto& s) {
        Split(s, v1::MESH_KIND_1D, 2);
@@ -112,12 +98,23 @@ const Rule kWholeModels[] = {
 };
 
 const Rule kPlans[] = {
-    {"Adasum",
+    {"AdasumOfMomentumInEveryStep",
      [](auto& s) {
        Split(s, v1::MESH_KIND_1D, 2);
        s.mutable_adapt()->mutable_aggregation()->set_policy(v1::AGGREGATION_POLICY_ADASUM);
+       s.mutable_optimizer()->mutable_sgd()->set_momentum(0.9);
      },
-     "adapt.aggregation.policy", "does not go with model.options.mesh 1d"},
+     "adapt.aggregation.policy", "take periodic, or average, or sgd without momentum"},
+    {"AdasumOfAdamInStepsForATime",
+     [](auto& s) {
+       Split(s, v1::MESH_KIND_1D, 2);
+       s.mutable_adapt()->mutable_aggregation()->set_policy(v1::AGGREGATION_POLICY_ADASUM);
+       s.mutable_optimizer()->mutable_adam();
+       v1::SynchronizationAxis& axis = *s.mutable_adapt()->mutable_synchronization();
+       axis.set_policy(v1::SYNCHRONIZATION_POLICY_POST_LOCAL);
+       axis.set_period(4);
+     },
+     "adapt.aggregation.policy", "adapt.synchronization.policy post_local"},
     {"Encoded",
      [](auto& s) {
        Split(s, v1::MESH_KIND_2D, 4);
@@ -184,10 +181,26 @@ TEST(MeshChecksTest, ReplicasMayTakeLocalSteps) {
   EXPECT_THAT(SpecViolations(spec), IsEmpty());
 }
 
+TEST(MeshChecksTest, AdasumIsBetweenReplicas) {
+  v1::JobSpec spec = SplitSpec(v1::MESH_KIND_2D, 4);
+  spec.mutable_adapt()->mutable_aggregation()->set_policy(v1::AGGREGATION_POLICY_ADASUM);
+  spec.mutable_optimizer()->mutable_sgd()->set_momentum(0);
+  EXPECT_THAT(SpecViolations(spec), IsEmpty());
+  EXPECT_EQ(SettingsOf(Resolve(spec)).adapt.aggregation_policy, "adasum");
+
+  spec.mutable_optimizer()->mutable_adam();
+  v1::SynchronizationAxis& axis = *spec.mutable_adapt()->mutable_synchronization();
+  axis.set_policy(v1::SYNCHRONIZATION_POLICY_PERIODIC);
+  axis.set_period(4);
+  EXPECT_THAT(SpecViolations(spec), IsEmpty());
+}
+
 TEST(MeshChecksTest, LambHasTheNormsOfWholeLayersInParts) {
   v1::JobSpec spec = SplitSpec(v1::MESH_KIND_2D, 4);
   spec.mutable_optimizer()->mutable_lamb();
 
+  EXPECT_THAT(SpecViolations(spec), IsEmpty());
+  spec.mutable_workers()->set_device(v1::DEVICE_KIND_CUDA);
   EXPECT_THAT(SpecViolations(spec), IsEmpty());
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "base/rng.h"
@@ -23,6 +24,16 @@ struct FrozenState {
 
   FrozenLambBuffers buffers() { return {gradients, parameters, first, second, fresh}; }
 };
+
+// A whole step of the host.
+void FrozenLamb(const FrozenLambStep& step, const SegmentTable& segments,
+                const FrozenLambBuffers& buffers, const FrozenLambLayers& layers) {
+  std::vector<double> sums(kFrozenLambSums * segments.size());
+  std::vector<double> rates(segments.size());
+  host::FrozenLambSums(step, segments, buffers, sums);
+  FrozenLambRates(step, sums, layers, rates);
+  host::FrozenLambMove(step, segments, buffers, rates);
+}
 
 SegmentTable OneTensor(std::size_t length) { return {{.name = "a", .length = length}}; }
 
@@ -49,14 +60,14 @@ TEST(FrozenLambTest, TestVectorFour) {
   const std::vector<double> ratios = {.5};
   std::vector<double> factors = {1};
 
-  host::FrozenLamb({.lamb = {.learning_rate = .1,
-                             .beta1 = .9,
-                             .beta2 = .999,
-                             .epsilon = 1e-8f,
-                             .weight_decay = .01,
-                             .step = kManySteps},
-                    .frozen_step = kManySteps},
-                   OneTensor(2), state.buffers(), {.ratios = ratios, .factors = factors});
+  FrozenLamb({.lamb = {.learning_rate = .1,
+                       .beta1 = .9,
+                       .beta2 = .999,
+                       .epsilon = 1e-8f,
+                       .weight_decay = .01,
+                       .step = kManySteps},
+              .frozen_step = kManySteps},
+             OneTensor(2), state.buffers(), {.ratios = ratios, .factors = factors});
 
   EXPECT_NEAR(state.first[0], .12, 1e-7);
   EXPECT_NEAR(state.first[1], -.17, 1e-7);
@@ -78,10 +89,10 @@ TEST(FrozenLambTest, TestVectorFourBeforeItsThreshold) {
   const std::vector<double> ratios = {.5};
   std::vector<double> factors = {1};
 
-  host::FrozenLamb({.lamb = {.epsilon = 1e-8f, .weight_decay = .01, .step = kManySteps},
-                    .frozen_step = kManySteps,
-                    .factor = {.threshold = .5}},
-                   OneTensor(2), state.buffers(), {.ratios = ratios, .factors = factors});
+  FrozenLamb({.lamb = {.epsilon = 1e-8f, .weight_decay = .01, .step = kManySteps},
+              .frozen_step = kManySteps,
+              .factor = {.threshold = .5}},
+             OneTensor(2), state.buffers(), {.ratios = ratios, .factors = factors});
 
   EXPECT_NEAR(factors[0], 1.1516805, 1e-6);
 }
@@ -181,8 +192,7 @@ TEST(FrozenLambTest, AgreesWithItsFormulaInFloat64) {
       const std::vector<double> ratios = {1.5};
       std::vector<double> factors = {1};
 
-      host::FrozenLamb(step, OneTensor(length), state.buffers(),
-                       {.ratios = ratios, .factors = factors});
+      FrozenLamb(step, OneTensor(length), state.buffers(), {.ratios = ratios, .factors = factors});
 
       const NaiveFrozen expected = NaiveFrozenLamb(step, before, 1.5);
       EXPECT_NEAR(factors[0], expected.factor, 1e-6);
@@ -203,8 +213,8 @@ TEST(FrozenLambTest, WhatNeverHadAGradientTellsNothing) {
   const std::vector<double> ratios = {1};
   std::vector<double> factors = {1};
 
-  host::FrozenLamb({.lamb = {.learning_rate = 0.1, .step = kManySteps}, .frozen_step = kManySteps},
-                   OneTensor(2), state.buffers(), {.ratios = ratios, .factors = factors});
+  FrozenLamb({.lamb = {.learning_rate = 0.1, .step = kManySteps}, .frozen_step = kManySteps},
+             OneTensor(2), state.buffers(), {.ratios = ratios, .factors = factors});
 
   EXPECT_NEAR(factors[0], 0.9, 1e-12);  // raw: a quarter
   EXPECT_EQ(state.parameters[1], 1);
@@ -214,17 +224,50 @@ TEST(FrozenLambTest, AShutGateChangesNothing) {
   Rng rng(3);
   FrozenState state = RandomFrozenState(rng, 20);
   const FrozenState before = state;
-  const std::vector<double> ratios = {1};
-  std::vector<double> factors = {1.2};
   const double gate[kGateLength] = {0.5, 0, 0, 0};
+  const FrozenLambStep step{.lamb = {.learning_rate = 0.1, .gate = gate}};
+  std::vector<double> sums(kFrozenLambSums, -1);
 
-  host::FrozenLamb({.lamb = {.learning_rate = 0.1, .gate = gate}}, OneTensor(20), state.buffers(),
-                   {.ratios = ratios, .factors = factors});
+  host::FrozenLambSums(step, OneTensor(20), state.buffers(), sums);
+  host::FrozenLambMove(step, OneTensor(20), state.buffers(), std::vector<double>{-1});
 
+  EXPECT_EQ(sums, std::vector<double>(kFrozenLambSums, -1));
   EXPECT_EQ(state.parameters, before.parameters);
   EXPECT_EQ(state.first, before.first);
   EXPECT_EQ(state.fresh, before.fresh);
-  EXPECT_EQ(factors[0], 1.2);
+}
+
+// Each by itself, and what is of no length or between two stays.
+TEST(FrozenLambTest, SegmentsHaveRatesOfTheirOwn) {
+  Rng rng(5);
+  const SegmentTable segments{{.name = "a", .offset = 0, .length = 3000},
+                              {.name = "b", .offset = 3000, .length = 0},
+                              {.name = "c", .offset = 3008, .length = 7}};
+  FrozenState together = RandomFrozenState(rng, 3015);
+  const FrozenState before = together;
+  const FrozenLambStep step{.lamb = {.learning_rate = 0.01, .weight_decay = 0.01, .step = 9},
+                            .frozen_step = 4};
+  const std::vector<double> ratios = {1.5, 1, 0.5};
+  std::vector<double> factors = {1, 1, 1};
+
+  FrozenLamb(step, segments, together.buffers(), {.ratios = ratios, .factors = factors});
+
+  EXPECT_EQ(factors[1], 1);
+  for (const std::size_t i : {0, 2}) {
+    const auto part = [&](const std::vector<float>& of) {
+      const auto begin = of.begin() + static_cast<std::ptrdiff_t>(segments[i].offset);
+      return std::vector<float>(begin, begin + static_cast<std::ptrdiff_t>(segments[i].length));
+    };
+    FrozenState alone{part(before.gradients), part(before.parameters), part(before.first),
+                      part(before.second), part(before.fresh)};
+    std::vector<double> factor = {1};
+    FrozenLamb(step, OneTensor(segments[i].length), alone.buffers(),
+               {.ratios = std::span(ratios).subspan(i, 1), .factors = factor});
+    EXPECT_EQ(part(together.parameters), alone.parameters);
+    EXPECT_EQ(part(together.fresh), alone.fresh);
+    EXPECT_EQ(factors[i], factor[0]);
+  }
+  for (std::size_t i = 3000; i < 3008; ++i) EXPECT_EQ(together.parameters[i], before.parameters[i]);
 }
 
 }  // namespace

@@ -191,6 +191,38 @@ TEST_F(CudaDeviceTest, LambIsThatOfTheHostForOneTableAndThenAnother) {
   }
 }
 
+TEST_F(CudaDeviceTest, LambOfPartsIsThatOfTheHost) {
+  const LambStep step{.learning_rate = 0.1, .weight_decay = 0.1};
+  const SegmentTable segments = TwinSegments();
+  const std::size_t length = FlatLength(segments);
+  const std::vector<float> gradients = RandomValues(1, length);
+  std::vector<float> parameters = RandomValues(2, length);
+  std::vector<float> first(length);
+  std::vector<float> second(length);
+  Buffer device_gradients = Uploaded(gradients);
+  Buffer device_parameters = Uploaded(parameters);
+  Buffer device_first = device_->Allocate(length);
+  Buffer device_second = device_->Allocate(length);
+  const LambBuffers buffers{device_gradients.span(), device_parameters.span(), device_first.span(),
+                            device_second.span()};
+  std::vector<double> sums(kLambSumsPerSegment * segments.size());
+  Sums device_sums = device_->AllocateSums(sums.size());
+
+  device_->LambSums(step, segments, buffers, device_sums.span());
+  host::LambSums(step, segments, {gradients, parameters, first, second}, sums);
+  const std::vector<double> found = ReadSums(device_sums.span());
+  device_->Copy(sums, device_sums.span());
+  device_->LambOfParts(step, segments, buffers, device_sums.span());
+  host::LambOfParts(step, segments, {gradients, parameters, first, second}, sums);
+
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const auto n = static_cast<double>(segments[i / kLambSumsPerSegment].length);
+    EXPECT_NEAR(found[i], sums[i], 2 * n * 0x1p-53 * sums[i]) << i;
+  }
+  ExpectSameBits(Read(device_parameters.span()), parameters);
+  ExpectSameBits(Read(device_second.span()), second);
+}
+
 TEST_F(CudaDeviceTest, AdasumIsThatOfTheHostInEveryRound) {
   const SegmentTable segments = TwinSegments();
   const std::size_t length = FlatLength(segments);

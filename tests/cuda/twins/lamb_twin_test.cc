@@ -1,6 +1,8 @@
 #include <cmath>
 
 #include "cuda/ops/lamb.h"
+#include "cuda/ops/lamb_parts.h"
+#include "cuda/ops/step_gate.h"
 #include "tests/cuda/twins/device_chunks.h"
 
 namespace tactus::cuda {
@@ -28,6 +30,33 @@ State RandomState(std::size_t length) {
   for (float& value : state.second) value *= value;
   return state;
 }
+
+// A state in device memory, moved off its aligned start.
+struct DeviceState {
+  DeviceState(const State& state, std::size_t shift)
+      : gradients(state.gradients, shift),
+        parameters(state.parameters, shift),
+        first(state.first, shift),
+        second(state.second, shift) {}
+
+  LambBuffers buffers() const {
+    return {.gradients = gradients.span(),
+            .parameters = parameters.span(),
+            .first_moment = first.span(),
+            .second_moment = second.span()};
+  }
+  void ExpectBitsOf(const State& state) const {
+    ExpectSameBits(gradients.Read(), state.gradients);
+    ExpectSameBits(parameters.Read(), state.parameters);
+    ExpectSameBits(first.Read(), state.first);
+    ExpectSameBits(second.Read(), state.second);
+  }
+
+  DeviceArray<float> gradients;
+  DeviceArray<float> parameters;
+  DeviceArray<float> first;
+  DeviceArray<float> second;
+};
 
 class LambKernelTest : public TwinTest, public testing::WithParamInterface<std::size_t> {
  protected:
@@ -110,6 +139,62 @@ TEST_P(LambKernelTest, AGradientThatIsNotFiniteSpoilsItsOwnSegmentAlone) {
     const bool within = i >= spoilt.offset && i < spoilt.offset + spoilt.length;
     ASSERT_EQ(std::isfinite(found[i]), !within) << i;
   }
+}
+
+TEST_P(LambKernelTest, TheSumsOfPartsAreThoseOfTheHostAndNothingChangesForThem) {
+  const State state = RandomState(FlatLength(segments_));
+  const DeviceState on_device(state, GetParam());
+  const DeviceChunks chunks(table_);
+  const DeviceSums sums(segments_.size() * kLambSumsPerSegment,
+                        table_.chunks.size() * kLambSumsPerSegment);
+  const LambStep step{.weight_decay = 0.01, .gradient_scale = 1.0f / 7, .step = 3};
+
+  kernels::LambSums(stream_, step, chunks.view(), on_device.buffers(), sums.into());
+  State twin = state;
+  std::vector<double> expected(segments_.size() * kLambSumsPerSegment);
+  EXPECT_TRUE(host::LambSums(step, segments_, twin.buffers(), expected));
+
+  const std::vector<double> found = sums.Read();
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto n = static_cast<double>(segments_[i / kLambSumsPerSegment].length);
+    EXPECT_NEAR(found[i], expected[i], 2 * n * 0x1p-53 * expected[i]) << i;
+  }
+  on_device.ExpectBitsOf(state);
+}
+
+// Where members count segments alone, the ratios are of what others have, too.
+TEST_P(LambKernelTest, AStepOfPartsByGivenSumsIsThatOfTheHost) {
+  State state = RandomState(FlatLength(segments_));
+  const DeviceState on_device(state, GetParam());
+  const DeviceChunks chunks(table_);
+  std::vector<double> of_all;
+  for (std::size_t i = 0; i < segments_.size(); ++i) {
+    of_all.push_back(2.0 * static_cast<double>(i));  // the first is 0, and leaves the ratio at 1
+    of_all.push_back(3.0 + static_cast<double>(i));
+  }
+  const DeviceArray<double> sums(of_all);
+  const LambStep step{.learning_rate = 0.01, .weight_decay = 0.01, .step = 3};
+
+  kernels::LambOfParts(stream_, step, chunks.view(), on_device.buffers(), sums.span());
+  host::LambOfParts(step, segments_, state.buffers(), of_all);
+
+  on_device.ExpectBitsOf(state);
+}
+
+TEST_P(LambKernelTest, PartsBehindAGateThatIsShutStayAsTheyAre) {
+  const State state = RandomState(FlatLength(segments_));
+  const DeviceState on_device(state, GetParam());
+  const DeviceChunks chunks(table_);
+  const std::vector<double> before(segments_.size() * kLambSumsPerSegment, -1);
+  const DeviceSums sums(before, table_.chunks.size() * kLambSumsPerSegment);
+  const DeviceArray<double> shut(std::vector<double>(kGateLength, 0));
+  const LambStep step{.learning_rate = 1, .gate = shut.span().data()};
+
+  kernels::LambSums(stream_, step, chunks.view(), on_device.buffers(), sums.into());
+  kernels::LambOfParts(stream_, step, chunks.view(), on_device.buffers(), sums.into().sums);
+
+  EXPECT_EQ(sums.Read(), before);
+  on_device.ExpectBitsOf(state);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shifts, LambKernelTest, testing::ValuesIn(kShifts));

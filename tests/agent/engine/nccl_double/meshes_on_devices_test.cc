@@ -32,12 +32,14 @@ using collective::ConnectedMesh;
 using mesh_task::Clipped;
 using mesh_task::MeshShape;
 using mesh_task::OfAdam;
+using mesh_task::OfLamb;
 using mesh_task::OfSgd;
 using mesh_task::Plan;
 using mesh_task::PlanOf;
 using mesh_task::PlanOfSteps;
 using mesh_task::Replicas;
 using mesh_task::Stage;
+using mesh_task::WayOf;
 
 constexpr int kReplicas = 2;
 
@@ -46,15 +48,19 @@ struct Case {
   MeshShape shape{};
   bool windows = false;  // of local steps
   bool staged = false;   // by way of the hosts' memories
+  policies::Aggregation aggregation = policies::Aggregation::kAverage;
 
   Plan plan() const {
     const std::vector<std::uint32_t> sizes = {8, 4};
-    return windows ? PlanOf(shape, sizes) : PlanOfSteps(shape, sizes);
+    Plan plan = windows ? PlanOf(shape, sizes) : PlanOfSteps(shape, sizes);
+    plan.aggregation = aggregation;
+    return plan;
   }
 };
 
 std::string NameOf(const Case& test) {
   return mesh_task::NameOf(test.way, test.shape) + (test.windows ? "InWindows" : "") +
+         (test.aggregation == policies::Aggregation::kAdasum ? "ByAdasum" : "") +
          (test.staged ? "Staged" : "");
 }
 
@@ -161,14 +167,20 @@ std::vector<Case> Cases() {
   block.options.block_momentum = 0.3;
   mesh_task::Way bfloat16 = OfSgd("Bfloat16");  // between replicas
   bfloat16.options.encoding.dense = SixteenBits(kBfloat16Format);
+  const mesh_task::Way plain = WayOf("PlainSgd", SgdOptions{.learning_rate = 0.01});
+  constexpr auto kAdasum = policies::Aggregation::kAdasum;
   std::vector<Case> cases;
   for (const MeshShape shape : {MeshShape{1, 2}, MeshShape{2, 2}}) {
     for (const bool staged : {false, true}) {
       cases.push_back({OfSgd(), shape, false, staged});
       cases.push_back({Clipped(OfSgd()), shape, false, staged});
       cases.push_back({OfAdam(), shape, true, staged});
+      cases.push_back({OfLamb(), shape, false, staged});
+      cases.push_back({Clipped(OfLamb()), shape, true, staged});
       cases.push_back({Clipped(block), shape, true, staged});
       cases.push_back({bfloat16, shape, false, staged});
+      cases.push_back({plain, shape, false, staged, kAdasum});
+      cases.push_back({OfAdam(), shape, true, staged, kAdasum});
     }
   }
   for (Case& test : cases) test.way.options.stop = {.rounds = 6};

@@ -25,7 +25,6 @@ namespace {
 using collective::MeshShape;
 using collective::Progress;
 using collective::Transport;
-using ::testing::HasSubstr;
 
 constexpr MeshShape kShape{2, 2};
 constexpr int kMembers = 8;  // of two replicas
@@ -174,18 +173,6 @@ TEST_P(MeshMemberOnDevicesTest, ARehearsalLeavesAGroupThatWorksAndSumsOfReplicas
 
 INSTANTIATE_TEST_SUITE_P(Ways, MeshMemberOnDevicesTest, ::testing::Bool(),
                          [](const auto& test) { return test.param ? "Nccl" : "Staged"; });
-
-using MeshMemberTest = collective::NcclMembers;
-
-TEST_F(MeshMemberTest, LambIsRefusedOnDevicesAlone) {
-  const std::unique_ptr<cuda::Device> device = cuda::OpenDevice("cuda:0").device;
-  const std::unique_ptr<cuda::Device> host = cuda::MakeHostDevice("cpu:0");
-
-  EXPECT_THAT(MeshMember::ReasonAgainst(engine::LambOptions{}, *device),
-              HasSubstr("lamb does not go with model.options.mesh on cuda:0"));
-  EXPECT_EQ(MeshMember::ReasonAgainst(engine::LambOptions{}, *host), "");
-  EXPECT_EQ(MeshMember::ReasonAgainst(engine::AdamOptions{}, *device), "");
-}
 
 }  // namespace
 }  // namespace tactus::worker
