@@ -15,7 +15,7 @@ namespace tactus::collective {
 
 // Grows whenever workers of before and after a change would not train one model together: what
 // their collectives are, and in which order, how samples are shared within a replica.
-inline constexpr std::uint32_t kMeshVersion = 1;
+inline constexpr std::uint32_t kMeshVersion = 2;
 
 // How a replica's devices are laid out. 1 x 1: a device that holds the whole model; 1 x n: one that
 // is split in one dimension.
