@@ -83,12 +83,11 @@ bool Possible(const Choices& c) {
   if (c.shard != "none" && !by_step) return false;
   const bool adascale = c.learning_rate == "adascale";
   const bool exact = c.encoding == "dense" || c.encoding.ends_with("float16");
-  const bool unscaled = c.encoding == "dense" || c.encoding == "bfloat16";
-  const bool summed_as_is = unscaled && c.aggregation == "average";
+  const bool of_parts = c.encoding != "one_bit" && c.aggregation == "average";
   const bool by_step_or_period =
       c.synchronization == "every_step" || c.synchronization == "periodic" ||
       c.synchronization == "post_local" || c.synchronization == "adacomm";
-  if (c.mesh != "none" && !(by_step_or_period && summed_as_is)) return false;
+  if (c.mesh != "none" && !(by_step_or_period && of_parts)) return false;
   if (adascale && (c.aggregation == "adasum" || c.optimizer != "sgd")) return false;
   if (c.encoding != "dense" && c.aggregation == "adasum") return false;
   if (adascale && !exact) return false;
