@@ -57,16 +57,14 @@ constexpr Exclusion kForWholeGradients = {
     .trait = Trait::kInParts,
     .reason =
         "it is of whole gradients, of which each device of a mesh has a part that other "
-        "replicas have at the same place alone; take dense or bfloat16, and average, or mesh: "
-        "none"};
+        "replicas have at the same place alone; take average, or mesh: none"};
 
-// Of what is scaled by the largest value of a slice, which has other values at each place.
-constexpr Exclusion kForOneScale = {
+// Of signs, whose scales are one number for all of a layer's momentum.
+constexpr Exclusion kForWholeMomentum = {
     .trait = Trait::kInParts,
     .reason =
-        "it scales a slice by its largest value, which is another one at each place of a mesh, and "
-        "copies of one parameter within a replica would come to differ; take dense or bfloat16, "
-        "or mesh: none"};
+        "its scales and the end of its warm-up are of whole layers' moments, of which each device "
+        "of a mesh has a part; take dq, adacomp or sketch, or mesh: none"};
 
 // Of what deviates from the sum by more than a rounding.
 constexpr Exclusion kForOwnNoise = {
@@ -113,7 +111,7 @@ Made Fix(const Options&) {
 }
 template <Encoding encoding>
 Made FixEncoding(const Options& job) {
-  return std::make_unique<FixedEncoding>(encoding, job.encoding);
+  return std::make_unique<FixedEncoding>(encoding, job.encoding, job.batch.replica_members);
 }
 
 const std::vector<Policy>& BatchPolicies() {
@@ -320,7 +318,7 @@ const std::vector<Policy>& EncodingPolicies() {
        .sentence = "vectors travel in half the bytes, rounded to 11 bits",
        .make = FixEncoding<Encoding::kFloat16>,
        .traits = {Trait::kEncoded},
-       .excludes = {kForSums, kForOneScale}},
+       .excludes = {kForSums}},
       {.name = "bfloat16",
        .sentence = "vectors travel in half the bytes, rounded to 8 bits",
        .make = FixEncoding<Encoding::kBfloat16>,
@@ -332,19 +330,19 @@ const std::vector<Policy>& EncodingPolicies() {
            "average, and finer as training goes on",
        .make = FixEncoding<Encoding::kDq>,
        .traits = {Trait::kEncoded},
-       .excludes = {kForSums, kForOwnNoise, kForWholeGradients}},
+       .excludes = {kForSums, kForOwnNoise}},
       {.name = "sketch",
        .sentence = "the largest values of the sum travel, found by a sketch of it; the rest is "
                    "added to what comes next",
        .make = FixEncoding<Encoding::kSketch>,
        .traits = {Trait::kEncoded},
-       .excludes = {kForSums, kForOwnNoise, kForWholeGradients}},
+       .excludes = {kForSums, kForOwnNoise}},
       {.name = "adacomp",
        .sentence = "what stands out of each stretch of a layer travels; the rest is added to what "
                    "comes next",
        .make = FixEncoding<Encoding::kAdacomp>,
        .traits = {Trait::kEncoded},
-       .excludes = {kForSums, kForOwnNoise, kForWholeGradients}},
+       .excludes = {kForSums, kForOwnNoise}},
       {.name = "one_bit",
        .sentence = "signs of the momentum travel, after a time of dense values; what they miss is "
                    "added to what comes next",
@@ -352,7 +350,7 @@ const std::vector<Policy>& EncodingPolicies() {
        .traits = {Trait::kEncoded},
        .excludes = {kForSums,
                     kForOwnNoise,
-                    kForWholeGradients,
+                    kForWholeMomentum,
                     {.trait = Trait::kLocalSteps, .reason = kStepsOfAll},
                     {.trait = Trait::kLateGradients, .reason = kStepsOfAll},
                     {.trait = Trait::kSharded,

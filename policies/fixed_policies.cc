@@ -67,9 +67,11 @@ std::string FixedEncoding::WhyDense(const Observations& seen) const {
   const std::string name(NameOf(encoding_));
   const StartingGroup& group = seen.group();
   if (!group.Knows(encoding_)) return "not all workers know " + name + ", which is newer than one";
-  const double share = ShareOf(encoding_, seen.members(), options_);
+  const std::uint32_t replicas = seen.members() / replica_members_;
+  const double share = ShareOf(encoding_, replicas, options_);
   if (share < 1) return {};
-  return "among " + std::to_string(seen.members()) + " workers " + name + " would send " +
+  return "among " + std::to_string(replicas) +
+         (replica_members_ == 1 ? " workers " : " replicas ") + name + " would send " +
          Figure(share) + " times as much";
 }
 

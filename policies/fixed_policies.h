@@ -66,8 +66,10 @@ class FixedLearningRate final : public AxisPolicy {
 // know the encoding, and in one in which it sends no less than dense values do.
 class FixedEncoding final : public AxisPolicy {
  public:
-  FixedEncoding(Encoding encoding, const EncodingOptions& options)
-      : encoding_(encoding), options_(options) {}
+  // replica_members: BatchOptions'. What a member has travels between those of all replicas.
+  FixedEncoding(Encoding encoding, const EncodingOptions& options,
+                std::uint32_t replica_members = 1)
+      : encoding_(encoding), options_(options), replica_members_(replica_members) {}
 
   std::string Start(Plan& first, const Observations& seen) override;
   std::optional<Proposal> Decide(const Situation& situation) override;
@@ -77,6 +79,7 @@ class FixedEncoding final : public AxisPolicy {
 
   const Encoding encoding_;
   const EncodingOptions options_;
+  const std::uint32_t replica_members_;
 };
 
 }  // namespace tactus::policies

@@ -60,9 +60,9 @@ void RoundEngine::PassResiduals() {
   }
   if (completion.progress != Progress::kFailed && !member_.encodings.Residuals().empty()) {
     completion =
-        gathers
-            ? GatherResiduals(member_.encodings, member_.device, group_.transport(), gathered_)
-            : HandOverResiduals(member_.encodings, member_.device, group_.transport(), leaving_);
+        gathers ? GatherResiduals(member_.encodings, member_.device, group_.transport(), gathered_)
+                : HandOverResiduals(member_.encodings, member_.device, group_.transport(), leaving_,
+                                    member_.options.replica_members);
   }
   if (completion.progress != Progress::kFailed && gathers) {
     const Completion gathered = GatherParts();

@@ -6,6 +6,20 @@
 #include "base/check.h"
 
 namespace tactus::engine {
+namespace {
+
+std::vector<cuda::FlatRange> CopiesOf(const ReplicaSums& sums, const cuda::SegmentTable& segments) {
+  std::vector<cuda::FlatRange> copies;
+  if (sums.copies.empty()) return copies;
+  TACTUS_CHECK(sums.copies.size() == segments.size());
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    if (!sums.copies[i]) continue;
+    copies.push_back({.offset = segments[i].offset, .length = segments[i].length});
+  }
+  return copies;
+}
+
+}  // namespace
 
 Group::Group(Member& member, collective::Transport& transport, GroupBuffers buffers,
              policies::Plan plan)
@@ -30,7 +44,9 @@ Group::Group(Member& member, collective::Transport& transport, GroupBuffers buff
   TACTUS_CHECK(size() % member.options.replica_members == 0);
   TACTUS_CHECK(gradients_.size() == member.parameters.size() + LaneCount(size()));
   const bool placed = member.options.nodes.size() == size();
-  member.encodings.Meet(placed ? member.options.nodes : std::vector<std::uint32_t>());
+  EncodedMembers encoded{.copies = CopiesOf(replica_sums_, member.segments)};
+  if (placed) encoded.nodes = member.options.nodes;
+  member.encodings.Meet(std::move(encoded));
   FollowPlan();
 }
 

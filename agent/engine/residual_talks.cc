@@ -6,6 +6,8 @@
 #include <span>
 #include <utility>
 
+#include "base/check.h"
+
 namespace tactus::engine {
 namespace {
 
@@ -51,8 +53,9 @@ class GatherTalk : public collective::Conversation {
 class HandOverTalk : public collective::Conversation {
  public:
   HandOverTalk(Residuals own, const collective::Transport& transport,
-               const std::vector<std::uint32_t>& leaving)
+               const std::vector<std::uint32_t>& leaving, std::size_t replica_members)
       : own_(std::move(own)),
+        replica_members_(replica_members),
         rank_(transport.rank()),
         size_(static_cast<std::size_t>(transport.size())),
         known_(size_ * size_) {
@@ -95,14 +98,19 @@ class HandOverTalk : public collective::Conversation {
     return std::span(known_).subspan(static_cast<std::size_t>(member) * size_, size_);
   }
 
+  // That a member of the rank's replica leaves.
   bool AnyKnows(std::size_t rank) {
+    const std::size_t first = rank / replica_members_ * replica_members_;
     bool any = false;
     for (std::size_t member = 0; member < size_; ++member) {
-      any = any || known_[member * size_ + rank] != std::byte{0};
+      for (std::size_t of = first; of < first + replica_members_; ++of) {
+        any = any || known_[member * size_ + of] != std::byte{0};
+      }
     }
     return any;
   }
 
+  // Both lists have whole replicas, so that heirs are at the same place.
   void FindHeirs() {
     std::vector<int> leaving;
     std::vector<int> staying;
@@ -118,6 +126,7 @@ class HandOverTalk : public collective::Conversation {
   }
 
   Residuals own_;
+  const std::size_t replica_members_;
   const int rank_;
   const std::size_t size_;
   std::vector<std::byte> known_;   // to each member
@@ -141,8 +150,10 @@ Completion GatherResiduals(Encodings& encodings, cuda::Device& device,
 
 Completion HandOverResiduals(Encodings& encodings, cuda::Device& device,
                              collective::Transport& transport,
-                             const std::vector<std::uint32_t>& leaving) {
-  HandOverTalk talk(CopyOf(encodings, device), transport, leaving);
+                             const std::vector<std::uint32_t>& leaving,
+                             std::size_t replica_members) {
+  TACTUS_CHECK(static_cast<std::size_t>(transport.size()) % replica_members == 0);
+  HandOverTalk talk(CopyOf(encodings, device), transport, leaving, replica_members);
   Completion completion = transport.StartConversation(talk)->Wait();
   if (talk.leaves()) encodings.Forget();
   const bool done = completion.progress == Progress::kDone;

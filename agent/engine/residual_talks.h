@@ -21,11 +21,13 @@ collective::Completion GatherResiduals(Encodings& encodings, cuda::Device& devic
                                        collective::Transport& transport,
                                        std::vector<Residuals>& parts);
 
-// leaving: ranks, as far as this member knows; who leaves is who any of them knows of. Those who
-// stay have theirs, one after the other, and who leaves has none, also where it failed on the way:
-// what counted twice would be worse than what is lost. Where nobody stays nothing changes.
+// leaving: ranks, as far as this member knows; who leaves is who any of them knows of, and with it
+// its replica, of `replica_members` members. Those who stay have theirs, one replica after the
+// other and place by place, and who leaves has none, also where it failed on the way: what counted
+// twice would be worse than what is lost. Where nobody stays nothing changes.
 collective::Completion HandOverResiduals(Encodings& encodings, cuda::Device& device,
                                          collective::Transport& transport,
-                                         const std::vector<std::uint32_t>& leaving);
+                                         const std::vector<std::uint32_t>& leaving,
+                                         std::size_t replica_members);
 
 }  // namespace tactus::engine

@@ -28,11 +28,15 @@ class SplitModel final : public worker::ModelParts {
   }
   const cuda::SegmentTable& dense_segments() const override { return model_.dense_segments(); }
   const std::vector<bool>& counts() const override { return model_.counts(); }
+  const std::vector<bool>& copies() const override { return model_.copies(); }
   absl::StatusOr<std::vector<float>> Gather(std::span<const float> own) override {
     return model_.GatherFlat(own);
   }
   std::vector<float> Cut(std::span<const float> dense) const override {
     return model_.CutFlat(dense);
+  }
+  std::vector<float> PutTogether(std::span<const std::span<const float>> by_rank) const override {
+    return model_.JoinFlat(by_rank);
   }
   absl::StatusOr<std::vector<std::string>> WriteDense(std::span<const float> dense,
                                                       const std::string& directory) override;

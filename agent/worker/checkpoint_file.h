@@ -30,7 +30,8 @@ struct Checkpoint {
   engine::EngineState state{};
   std::vector<float> parameters{};  // [cuda::FlatLength(segments)]
   std::vector<float> buffers{};     // as Model::ReadBuffers has them
-  // By rank of the group's members. Written here, and read by CheckpointedResiduals.
+  // By rank of the group's members, or by replica where these have parts of the model. Written
+  // here, and read by CheckpointedResiduals.
   std::vector<engine::Residuals> residuals{};
   // Null: none is kept. Shared with the worker, which does not change it and takes another one.
   std::shared_ptr<const BestCopy> best{};

@@ -1,5 +1,6 @@
 #include "agent/worker/mesh_member.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <utility>
@@ -155,6 +156,29 @@ void MeshMember::MakeWhole(Checkpoint& checkpoint) const {
   checkpoint.parameters = dense_.parameters;
   checkpoint.state.optimizer = dense_.optimizer;
   checkpoint.state.block_momentum = dense_.block_momentum;
+  std::vector<engine::Residuals>& residuals = checkpoint.residuals;
+  const auto devices = static_cast<std::size_t>(parts_.shape().devices());
+  const std::size_t replicas = residuals.size() / devices;
+  for (std::size_t replica = 0; replica < replicas; ++replica) {
+    const std::span<engine::Residuals> members =
+        std::span(residuals).subspan(replica * devices, devices);
+    engine::Residuals whole = WholeOf(members);
+    for (engine::Residuals& member : members) member.clear();  // each is as long as its part
+    residuals[replica] = std::move(whole);
+  }
+  residuals.resize(replicas);
+}
+
+// What says what they are of is the same with all members of a replica.
+engine::Residuals MeshMember::WholeOf(std::span<const engine::Residuals> members) const {
+  engine::Residuals whole = members.front();
+  for (auto& [name, values] : whole) {
+    if (!engine::OfVector(values)) continue;
+    std::vector<std::span<const float>> by_rank;
+    for (const engine::Residuals& member : members) by_rank.push_back(member.at(name));
+    values = parts_.PutTogether(by_rank);
+  }
+  return whole;
 }
 
 void MeshMember::Cut(Checkpoint& checkpoint) const {
@@ -165,6 +189,19 @@ void MeshMember::Cut(Checkpoint& checkpoint) const {
   // Of jobs that were none of a mesh: 1-bit messages, which no mesh has.
   checkpoint.state.fresh_moment.clear();
   checkpoint.best.reset();
+}
+
+engine::Residuals MeshMember::Cut(engine::Residuals whole,
+                                  const cuda::SegmentTable& segments) const {
+  for (auto& [name, values] : whole) {
+    if (!engine::OfVector(values)) continue;
+    values = parts_.Cut(values);
+    for (std::size_t i = 0; i < segments.size(); ++i) {
+      if (!parts_.copies()[i]) continue;
+      std::ranges::fill(std::span(values).subspan(segments[i].offset, segments[i].length), 0.0f);
+    }
+  }
+  return whole;
 }
 
 }  // namespace tactus::worker

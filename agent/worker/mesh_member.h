@@ -14,6 +14,7 @@
 #include "agent/collective/mesh_groups.h"
 #include "agent/collective/tcp_transport.h"
 #include "agent/collective/transport.h"
+#include "agent/engine/combine/residuals.h"
 #include "agent/engine/comparison.h"
 #include "agent/worker/checkpoint_file.h"
 #include "agent/worker/model_parts.h"
@@ -81,10 +82,15 @@ class MeshMember {
   collective::Completion Gather(cuda::Device& device, const PartsToGather& own);
   // Of the last Gather. Requires: rank 0, and there was one.
   const DenseCopy& dense() const { return dense_; }
-  // What a checkpoint is of, in the dense layout, in the place of this member's parts.
+  // What a checkpoint is of, in the dense layout, in the place of this member's parts. Residuals,
+  // which are the members' then, become the replicas', each as if one worker had all of it.
   void MakeWhole(Checkpoint& checkpoint) const;
   // The opposite, of a checkpoint that was read.
   void Cut(Checkpoint& checkpoint) const;
+  // This member's part of what a worker that has all of the model was left with, at the place that
+  // it has joined at. Of what other members have a copy of nothing is taken: it travels as it is,
+  // and leaves nothing. segments: of this member's buffers.
+  engine::Residuals Cut(engine::Residuals whole, const cuda::SegmentTable& segments) const;
 
   ModelParts& parts() const { return parts_; }
 
@@ -93,6 +99,7 @@ class MeshMember {
   std::string RehearseWith(std::span<float> zeros, std::size_t each);
   collective::ConnectedTransport Take(collective::ConnectedMesh mesh,
                                       std::span<const float> vector);
+  engine::Residuals WholeOf(std::span<const engine::Residuals> members) const;
   absl::StatusOr<std::vector<float>> GatherOne(cuda::Device& device, std::span<const float> own);
   collective::Place PlaceOf(const collective::Transport& group) const {
     return collective::PlaceOf(group.rank(), parts_.shape());

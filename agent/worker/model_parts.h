@@ -35,6 +35,8 @@ class ModelParts {
   // [segments of the trainee] Whether this member is the one that counts a segment, of those of its
   // replica who have it.
   virtual const std::vector<bool>& counts() const = 0;
+  // [segments of the trainee] Whether other members of its replica have it, too; the same on all.
+  virtual const std::vector<bool>& copies() const = 0;
 
   // A buffer of the parameters' length, in the dense model's layout: by all members of the replica,
   // of which that at row 0 and column 0 gets it and the others nothing. Errors: Unavailable, the
@@ -42,6 +44,8 @@ class ModelParts {
   virtual absl::StatusOr<std::vector<float>> Gather(std::span<const float> own) = 0;
   // The opposite, of this member alone.
   virtual std::vector<float> Cut(std::span<const float> dense) const = 0;
+  // What Gather gives, of one member alone that has the buffers of a replica's members, by rank.
+  virtual std::vector<float> PutTogether(std::span<const std::span<const float>> by_rank) const = 0;
 
   // As Trainee::WriteModel, of parameters in the dense model's layout. One member alone.
   virtual absl::StatusOr<std::vector<std::string>> WriteDense(std::span<const float> dense,

@@ -165,9 +165,8 @@ absl::Status Worker::LoadCheckpoint() {
   if (!checkpoint.ok()) return checkpoint.status();
   if (mesh_) mesh_->Cut(*checkpoint);
   TakeUp(*std::move(checkpoint));
-  if (mesh_) return absl::OkStatus();  // no encoding leaves anything out there
   absl::StatusOr<CheckpointedResiduals> residuals =
-      CheckpointedResiduals::Open(start_.checkpoint, trainee_.segments());
+      CheckpointedResiduals::Open(start_.checkpoint, FileSegments());
   if (!residuals.ok()) return Unreadable(residuals.status());
   residuals_ = *std::move(residuals);
   return absl::OkStatus();
@@ -334,6 +333,7 @@ void Worker::MakeEngine(const GroupMessage& group, bool registered) {
     };
     buffers.replica_sums = {
         .counts = mesh_->parts().counts(),
+        .copies = mesh_->parts().copies(),
         .add = [this](std::span<double> sums) { return mesh_->AddOverReplica(sums); }};
   }
   engine_ =
@@ -371,7 +371,13 @@ void Worker::BeginTraining() {
 void Worker::TakeUpResiduals() {
   if (!residuals_) return;
   const engine::ResidualParts parts = residuals_->parts();
-  member_->encodings.Restore(engine::ShareOf(parts, group_.rank, group_.size));
+  if (mesh_) {
+    const auto devices = static_cast<std::size_t>(mesh_->parts().shape().devices());
+    engine::Residuals whole = engine::ShareOf(parts, group_.rank / devices, group_.size / devices);
+    member_->encodings.Restore(mesh_->Cut(std::move(whole), trainee_.segments()));
+  } else {
+    member_->encodings.Restore(engine::ShareOf(parts, group_.rank, group_.size));
+  }
   const bool leaves_out =
       policies::RowOf(group_.plan.encoding).deviation == policies::Deviation::kResidual;
   if (leaves_out && parts.members == 0 && group_.rank == 0) {

@@ -214,8 +214,9 @@ void CheckPayload(const ResolvedSpec& spec, policies::Encoding encoding, FieldCh
   for (const char* name : {"bin", "convolution_bin", "share", "candidates", "rows"}) {
     if (!checks.Right(field + name)) return;
   }
-  const std::uint32_t members = std::max(2u, spec->workers().min());
-  const double share = policies::ShareOf(encoding, members, EncodingOf(axis));
+  const std::uint32_t devices = DevicesOfReplica(*spec);
+  const std::uint32_t replicas = std::max(2u, spec->workers().min() / devices);
+  const double share = policies::ShareOf(encoding, replicas, EncodingOf(axis));
   if (share < 1) return;
   const std::string much = "would send " + policies::Figure(share) + " times as much as dense";
   if (encoding == policies::Encoding::kSketch) {
@@ -224,7 +225,8 @@ void CheckPayload(const ResolvedSpec& spec, policies::Encoding encoding, FieldCh
                                     "; give a smaller one");
   } else {
     checks.Add(field + "policy", "found " + std::string(NameOf(encoding)) + ", which among " +
-                                     std::to_string(members) + " workers " + much +
+                                     std::to_string(replicas) +
+                                     (devices == 1 ? " workers " : " replicas ") + much +
                                      ", as each one's go to all; allowed are fewer workers or "
                                      "longer bins");
   }
@@ -328,8 +330,8 @@ policies::SynchronizationOptions SynchronizationOf(const v1::SynchronizationAxis
   return options;
 }
 
-// Of what is chosen from the noise of gradients, or by letting devices go on by themselves, nothing
-// was tried with devices that have parts: they take what the speeds alone say.
+// Of what is chosen from the noise of gradients, by trials, or by letting devices go on by
+// themselves, nothing was tried with devices that have parts: they take what the speeds alone say.
 void FixForMesh(policies::Axis axis, policies::PlannerOptions& options) {
   std::string& policy = policies::PolicyOf(options, axis);
   if (policy != "auto") return;

@@ -200,7 +200,7 @@ class MeshesTest(TwoNodes):
         """Rounded to 8 bits each way, which is far below what 20 rounds change."""
         _, expected = self.run_job()
         sent = {}
-        for encoding in ("dense", "bfloat16"):
+        for encoding in ("dense", "bfloat16", "float16"):
             spec = self.spec("1d", 2, 2)
             spec["adapt"]["encoding"] = encoding
             job = self.cluster.submit(spec)
@@ -208,14 +208,44 @@ class MeshesTest(TwoNodes):
             rounds = json.loads(self.cluster.tactus("get", "rounds", job, "-o", "json")[1])["rounds"]
             sent[encoding] = int(rounds[-1]["bytes"])
             self.check_equal(self.result(job), expected, 1e-2)
-        self.assertLess(sent["bfloat16"], 0.6 * sent["dense"])
+        for halved in ("bfloat16", "float16"):
+            self.assertLess(sent[halved], 0.6 * sent["dense"])
         self.assertNotEqual(sent["dense"], 0)
 
-    def goes_on_from(self, job, kind, devices, rounds, replicas=1, synchronization=None, **more):
+    def test_what_encodings_leave_out_goes_on_from_checkpoints(self):
+        """To the bit in the same layout; of another one both members find something left to them."""
+        encoding = {"policy": "adacomp", "bin": 32}
+        rounds = 400
+        spec = self.spec("1d", 2, 2, stop={"rounds": rounds})
+        spec["adapt"]["encoding"] = encoding
+        undisturbed = self.cluster.submit(spec)
+        self.assertLess(float(self.done(undisturbed)["result"]["train_loss"]), 5.5)
+        job = self.cluster.submit(spec)
+        self.trains_beyond(job, 20)
+        self.cluster.tactus("pause", job)
+        self.cluster.wait(job, ["PAUSED"], 60)
+        self.assertLess(int(self.cluster.job(job)["checkpoint_rounds"]), rounds)
+        self.cluster.tactus("cancel", job)
+        self.cluster.wait(job, ["CANCELLED"], 60)
+
+        _, same = self.goes_on_from(job, "1d", 2, rounds, 2, encoding=encoding)
+
+        self.assertEqual(same, self.result(undisturbed))
+        for layout in (("none", 1, 2), ("2d", 4, 1)):
+            with self.subTest(layout=layout):
+                kind, devices, replicas = layout
+                done, _ = self.goes_on_from(job, kind, devices, rounds, replicas, encoding=encoding)
+                self.assertLess(float(done["result"]["train_loss"]), 5.5)
+                name = done["name"].rsplit("/", 1)[-1]
+                self.assertNotIn("begins with none", self.cluster.tactus("logs", name)[1])
+
+    def goes_on_from(self, job, kind, devices, rounds, replicas=1, synchronization=None, encoding=None, **more):
         path = self.folder.path / f"{kind}{devices}.yaml"
         spec = self.spec(kind, devices, replicas, stop={"rounds": rounds}, **more)
         if synchronization:
             spec["adapt"]["synchronization"] = synchronization
+        if encoding:
+            spec["adapt"]["encoding"] = encoding
         path.write_text(json.dumps(spec))
         name = self.cluster.tactus("submit", path, "--from", job, "-o", "name")[1].strip().rsplit("/", 1)[-1]
         return self.done(name), self.result(name)
@@ -449,7 +479,8 @@ class MeshesTest(TwoNodes):
             spec["optimizer"] = {"sgd": {"learning_rate": 0.1, "momentum": 0.9}}
 
         refused(adasum_of_momentum, "adapt.aggregation.policy", "take periodic, or average, or sgd without momentum")
-        refused(lambda spec: spec["adapt"].update(encoding={"policy": "float16"}), "adapt.encoding.policy")
+        refused(lambda spec: spec["adapt"].update(encoding={"policy": "one_bit"}), "adapt.encoding.policy",
+                "model.options.mesh")
         for policy in ("delayed", "lsgd", "decentlam"):
             refused(lambda spec: spec["adapt"].update(synchronization={"policy": policy}), "adapt.synchronization.policy",
                     "model.options.mesh", "take every_step, periodic, post_local or adacomm")

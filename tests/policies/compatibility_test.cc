@@ -83,11 +83,10 @@ bool Possible(const Choices& c) {
   if (c.shard != "none" && !by_step) return false;
   const bool adascale = c.learning_rate == "adascale";
   const bool exact = c.encoding == "dense" || c.encoding.ends_with("float16");
-  const bool unscaled = c.encoding == "dense" || c.encoding == "bfloat16";
   const bool by_step_or_period =
       c.synchronization == "every_step" || c.synchronization == "periodic" ||
       c.synchronization == "post_local" || c.synchronization == "adacomm";
-  if (c.mesh != "none" && !(by_step_or_period && unscaled)) return false;
+  if (c.mesh != "none" && !(by_step_or_period && c.encoding != "one_bit")) return false;
   if (adascale && (c.aggregation == "adasum" || c.optimizer != "sgd")) return false;
   if (c.encoding != "dense" && c.aggregation == "adasum") return false;
   if (adascale && !exact) return false;

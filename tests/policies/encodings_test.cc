@@ -113,6 +113,11 @@ TEST(EncodingPlansTest, AGroupInWhichItSendsNoLessIsDense) {
   EXPECT_EQ(StartOf("adacomp", {.members = 40}).plan.encoding, Encoding::kAdacomp);
   EXPECT_EQ(ReasonOf(StartOf("adacomp", {.members = 50}), Axis::kEncoding),
             "dense: among 50 workers adacomp would send 1.14 times as much");
+  // Of replicas of four devices, between 40 of which each part travels.
+  const PlannerOptions meshes{.batch = {.replica_members = 4}};
+  EXPECT_EQ(StartOf("adacomp", {.members = 4 * 40}, meshes).plan.encoding, Encoding::kAdacomp);
+  EXPECT_EQ(ReasonOf(StartOf("adacomp", {.members = 4 * 50}, meshes), Axis::kEncoding),
+            "dense: among 50 replicas adacomp would send 1.14 times as much");
 }
 
 // Whoever goes on under a plan knows its encoding.

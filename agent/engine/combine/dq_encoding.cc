@@ -66,8 +66,8 @@ void DqEncoding::OpenRound() {
   opened_ = round_;
 }
 
-void DqEncoding::Meet(std::span<const std::uint32_t> nodes) {
-  TalkingEncoding::Meet(nodes);
+void DqEncoding::Meet(const EncodedMembers& members) {
+  TalkingEncoding::Meet(members);
   Forget();
 }
 

@@ -49,7 +49,7 @@ class DqEncoding : public TalkingEncoding {
 
   void Forget() override;
   // Calibrated anew: who led nothing in the group before knows no spacing.
-  void Meet(std::span<const std::uint32_t> nodes) override;
+  void Meet(const EncodedMembers& members) override;
 
  protected:
   std::unique_ptr<PieceTalk> MakeTalk(const Piece& piece) override;

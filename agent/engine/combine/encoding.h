@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "agent/collective/transport.h"
+#include "cuda/ops/segments.h"
 
 namespace tactus::engine {
 
@@ -24,6 +25,14 @@ struct Piece {
   std::size_t offset = 0;     // of the values in the vector [elements]
   std::span<float> values{};  // of the vector; may be empty
   std::span<float> lanes{};   // right behind them in memory, of the last piece alone: never encoded
+};
+
+// What an encoding knows of the group that it is used in.
+struct EncodedMembers {
+  std::vector<std::uint32_t> nodes{};  // of each rank, by any numbers; empty: all are apart
+  // Of the vector, the same on all members: what several members of a replica have a copy of. Sums
+  // of it are the same bits at all places of a mesh. Looked at where members have parts alone.
+  std::vector<cuda::FlatRange> copies{};
 };
 
 // A part of what an encoding keeps; see OfVector. The device's memory, or the host's.
@@ -68,8 +77,8 @@ class Encoding {
   // It is as it was when it was made.
   virtual void Forget() = 0;
 
-  // A group meets. nodes: the node of each rank, by any numbers; empty: all are apart.
-  virtual void Meet(std::span<const std::uint32_t>) {}
+  // A group meets.
+  virtual void Meet(const EncodedMembers& /*members*/) {}
 };
 
 // The identity: float32 as they are, summed by an all-reduce.

@@ -14,10 +14,10 @@ Encodings::Encodings(const EncodingOptions& options, cuda::Device& device,
                      const cuda::SegmentTable& segments)
     : options_(options), device_(device), segments_(segments) {}
 
-void Encodings::Meet(std::vector<std::uint32_t> nodes) {
-  nodes_ = std::move(nodes);
+void Encodings::Meet(EncodedMembers members) {
+  members_ = std::move(members);
   for (const std::unique_ptr<Encoding>& encoding : made_) {
-    if (encoding != nullptr) encoding->Meet(nodes_);
+    if (encoding != nullptr) encoding->Meet(members_);
   }
 }
 
@@ -25,7 +25,7 @@ Encoding& Encodings::For(Kind kind) {
   std::unique_ptr<Encoding>& encoding = made_[static_cast<std::size_t>(kind)];
   if (encoding == nullptr) {
     encoding = Make(kind);
-    encoding->Meet(nodes_);
+    encoding->Meet(members_);
   }
   if (in_force_ != nullptr && in_force_ != encoding.get()) in_force_->Forget();
   in_force_ = encoding.get();

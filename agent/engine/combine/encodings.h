@@ -56,8 +56,8 @@ class Encodings {
   Encodings(const EncodingOptions& options, cuda::Device& device,
             const cuda::SegmentTable& segments);
 
-  // A group meets. nodes: the node of each rank; empty: all are apart.
-  void Meet(std::vector<std::uint32_t> nodes);
+  // A group meets.
+  void Meet(EncodedMembers members);
 
   // The encoding that is in force from now on; another that was forgets what it has left out, which
   // is of a time that is over when it comes into force again.
@@ -92,7 +92,7 @@ class Encodings {
   const EncodingOptions options_;
   cuda::Device& device_;
   const cuda::SegmentTable segments_;
-  std::vector<std::uint32_t> nodes_;
+  EncodedMembers members_{};
   EncodedRound round_{};
   SharedMomentum momentum_{};
   engine::Residuals restored_{};  // for the first one

@@ -14,6 +14,7 @@ struct TalkingEncoding::Passing {
   NodeTalk within{};             // around it, where there are tiers
   std::size_t length = 0;        // of its values: another group may have longer pieces
   cuda::Array<float> on_host{};  // values and lanes, where the device is not the host
+  cuda::Buffer copies{};         // those in it, one behind the other, where members have parts
 };
 
 std::span<float> StretchOf(const Piece& piece) {
@@ -55,7 +56,10 @@ TalkingEncoding::TalkingEncoding(cuda::Device& device)
 
 TalkingEncoding::~TalkingEncoding() = default;
 
-void TalkingEncoding::Meet(std::span<const std::uint32_t> nodes) { tiers_ = TiersOf(nodes); }
+void TalkingEncoding::Meet(const EncodedMembers& members) {
+  tiers_ = TiersOf(members.nodes);
+  copies_ = members.copies;
+}
 
 void TalkingEncoding::ForgetTalks() { passing_.clear(); }
 
@@ -70,9 +74,10 @@ std::unique_ptr<collective::Collective> TalkingEncoding::Exchange(collective::Tr
     passing.length = piece.values.size();
   }
   Leaves(*passing.talk, piece);
+  if (of_parts != nullptr) TakeCopiesOut(piece, passing);
   const Piece on_host = BringDown(piece, passing);
   leads_ = of_parts != nullptr || !tiers_.any() || tiers_.Leads(transport.rank());
-  if (of_parts != nullptr) return ExchangeParts(transport, *passing.talk, on_host);
+  if (of_parts != nullptr) return ExchangeParts(transport, passing, on_host);
   if (!tiers_.any()) {
     passing.talk->Open(on_host, transport.rank(), transport.size());
     return transport.StartConversation(*passing.talk);
@@ -83,11 +88,15 @@ std::unique_ptr<collective::Collective> TalkingEncoding::Exchange(collective::Tr
 }
 
 std::unique_ptr<collective::Collective> TalkingEncoding::ExchangeParts(
-    collective::Transport& transport, PieceTalk& talk, const Piece& piece) {
+    collective::Transport& transport, Passing& passing, const Piece& piece) {
   collective::Transport& of_parts = *transport.of_parts();
-  talk.Open({.offset = piece.offset, .values = piece.values}, of_parts.rank(), of_parts.size());
+  passing.talk->Open({.offset = piece.offset, .values = piece.values}, of_parts.rank(),
+                     of_parts.size());
   std::vector<std::unique_ptr<collective::Collective>> both;
-  both.push_back(of_parts.StartConversation(talk));
+  both.push_back(of_parts.StartConversation(*passing.talk));
+  if (passing.copies.size() > 0) {
+    both.push_back(of_parts.StartAllReduceSum(passing.copies.span()));
+  }
   if (!piece.lanes.empty()) both.push_back(transport.StartAllReduceSum(piece.lanes));
   return std::make_unique<collective::Together>(
       std::move(both), [&transport](const std::string& reason) { transport.Abort(reason); });
@@ -109,16 +118,54 @@ Piece TalkingEncoding::BringDown(const Piece& piece, Passing& passing) {
 }
 
 void TalkingEncoding::Restore(const Piece& piece) {
-  if (dense_ || on_host_) return;
-  device_.Copy(passing_.at(piece.offset).on_host.span(), StretchOf(piece));
+  if (dense_) return;
+  const Passing& passing = passing_.at(piece.offset);
+  if (!on_host_) device_.Copy(passing.on_host.span(), StretchOf(piece));
+  PutCopiesBack(piece, passing);
+}
+
+std::vector<std::span<float>> TalkingEncoding::CopiesIn(const Piece& piece) const {
+  std::vector<std::span<float>> copies;
+  const std::size_t piece_end = piece.offset + piece.values.size();
+  for (const cuda::FlatRange& copy : copies_) {
+    const std::size_t begin = std::max(piece.offset, copy.offset);
+    const std::size_t end = std::min(piece_end, copy.offset + copy.length);
+    if (begin < end) copies.push_back(piece.values.subspan(begin - piece.offset, end - begin));
+  }
+  return copies;
+}
+
+void TalkingEncoding::TakeCopiesOut(const Piece& piece, Passing& passing) {
+  const std::vector<std::span<float>> copies = CopiesIn(piece);
+  std::size_t length = 0;
+  for (const std::span<float> copy : copies) length += copy.size();
+  if (passing.copies.size() != length) passing.copies = device_.Allocate(length);
+  std::size_t begin = 0;
+  for (const std::span<float> copy : copies) {
+    device_.Copy(copy, passing.copies.span().subspan(begin, copy.size()));
+    device_.Fill(0, copy);
+    begin += copy.size();
+  }
+}
+
+// Their residuals are none, as that of zero is.
+void TalkingEncoding::PutCopiesBack(const Piece& piece, const Passing& passing) {
+  if (passing.copies.size() == 0) return;
+  std::size_t begin = 0;
+  for (const std::span<float> copy : CopiesIn(piece)) {
+    device_.Copy(passing.copies.span().subspan(begin, copy.size()), copy);
+    begin += copy.size();
+  }
 }
 
 std::uint64_t TalkingEncoding::Bytes(const Piece& piece) const {
   const auto found = passing_.find(piece.offset);
   const bool dense = dense_ || found == passing_.end();
   if (!dense && !leads_) return piece.lanes.size_bytes();
-  return piece.lanes.size_bytes() +
-         (dense ? piece.values.size_bytes() : BytesOfValues(piece, *found->second.talk));
+  if (dense) return piece.lanes.size_bytes() + piece.values.size_bytes();
+  const Passing& passing = found->second;
+  return piece.lanes.size_bytes() + passing.copies.size() * sizeof(float) +
+         BytesOfValues(piece, *passing.talk);
 }
 
 }  // namespace tactus::engine

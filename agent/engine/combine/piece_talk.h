@@ -77,9 +77,12 @@ class PieceTalk : public collective::Conversation {
 // The pieces' values are left as they are until the conversation takes them over. Alone, a member's
 // values are the sum, and nothing is encoded; where nothing is to be, an all-reduce makes it.
 //
-// Where there are nodes with several members, values travel dense within each (node_talk.h). Where
-// members have parts of the vector, those who have the same one talk about it, and lanes are
-// everybody's all-reduce.
+// Where there are nodes with several members, values travel dense within each (node_talk.h).
+//
+// Where members have parts of the vector, those who have the same one talk about it, and lanes are
+// everybody's all-reduce. What several places have a copy of is zero in what is talked about, and
+// travels beside it as it is: encoded, it would be rounded in each place's own way, as what else is
+// scaled or chosen with it there is different, and the copies would go apart. They are short.
 //
 // Where the device is not the host its values come down to pinned memory before, for which the host
 // waits, and go up again after.
@@ -88,7 +91,7 @@ class TalkingEncoding : public Encoding {
   explicit TalkingEncoding(cuda::Device& device);
   ~TalkingEncoding() override;
 
-  void Meet(std::span<const std::uint32_t> nodes) override;
+  void Meet(const EncodedMembers& members) override;
   void Prepare(const Piece&) override {}
   std::unique_ptr<collective::Collective> Exchange(collective::Transport& transport,
                                                    const Piece& piece) override;
@@ -120,7 +123,10 @@ class TalkingEncoding : public Encoding {
 
   Piece BringDown(const Piece& piece, Passing& passing);
   std::unique_ptr<collective::Collective> ExchangeParts(collective::Transport& transport,
-                                                        PieceTalk& talk, const Piece& piece);
+                                                        Passing& passing, const Piece& piece);
+  std::vector<std::span<float>> CopiesIn(const Piece& piece) const;
+  void TakeCopiesOut(const Piece& piece, Passing& passing);
+  void PutCopiesBack(const Piece& piece, const Passing& passing);
 
   cuda::Device& device_;
   const bool on_host_;  // the device is
@@ -128,6 +134,7 @@ class TalkingEncoding : public Encoding {
   bool dense_ = true;
   bool leads_ = true;  // what travels between nodes is this member's to send
   Tiers tiers_{};      // of the group
+  std::vector<cuda::FlatRange> copies_;
   std::map<std::size_t, Passing> passing_;
 };
 

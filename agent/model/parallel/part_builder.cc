@@ -1,8 +1,37 @@
 #include "agent/model/parallel/part_builder.h"
 
 #include "agent/model/initial_weights.h"
+#include "base/check.h"
 
 namespace tactus::model {
+
+std::vector<float> Layout::Cut(std::span<const float> flat, const cuda::SegmentTable& dense,
+                               const cuda::SegmentTable& parts) const {
+  std::vector<float> own(cuda::FlatLength(parts));
+  for (std::size_t i = 0; i < dense.size(); ++i) {
+    CopyPart(PartOf(dense[i].name, dense[i].shape, place),
+             flat.subspan(dense[i].offset, dense[i].length),
+             std::span(own).subspan(parts[i].offset, parts[i].length));
+  }
+  return own;
+}
+
+std::vector<float> Layout::Join(std::span<const std::span<const float>> by_place,
+                                const cuda::SegmentTable& dense,
+                                const cuda::SegmentTable& parts) const {
+  TACTUS_CHECK(by_place.size() == static_cast<std::size_t>(shape.devices()));
+  std::vector<float> flat(cuda::FlatLength(dense));
+  for (std::size_t rank = 0; rank < by_place.size(); ++rank) {
+    const collective::Place at = collective::PlaceOf(static_cast<int>(rank), shape);
+    for (std::size_t i = 0; i < dense.size(); ++i) {
+      PlacePart(PartOf(dense[i].name, dense[i].shape, at),
+                by_place[rank].subspan(parts[i].offset, parts[i].length),
+                std::span(flat).subspan(dense[i].offset, dense[i].length));
+    }
+  }
+  return flat;
+}
+
 torch::jit::Module PartBuilder::Build(const ModuleBlueprint& blueprint, const std::string& prefix) {
   torch::jit::Module module(c10::QualifiedName("__torch__." + blueprint.type), unit_,
                             /*shouldMangle=*/true);

@@ -17,6 +17,7 @@
 #include "agent/model/blueprint.h"
 #include "agent/model/parallel/partition.h"
 #include "base/rng.h"
+#include "cuda/ops/segments.h"
 
 namespace tactus::model {
 
@@ -30,6 +31,13 @@ struct Layout {
               const collective::Place& at) const {
     return model::PartOf(name, dense, kind, shape, at);
   }
+
+  // Flat buffers: the part at this place of one by the segments `dense`, by the segments `parts`.
+  std::vector<float> Cut(std::span<const float> flat, const cuda::SegmentTable& dense,
+                         const cuda::SegmentTable& parts) const;
+  // The opposite, of those of all places, row by row.
+  std::vector<float> Join(std::span<const std::span<const float>> by_place,
+                          const cuda::SegmentTable& dense, const cuda::SegmentTable& parts) const;
 };
 
 // Of a tensor of float32 on the host, without holes in memory.

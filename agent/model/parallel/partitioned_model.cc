@@ -65,6 +65,7 @@ class SplitBytesLm final : public PartitionedModel {
   const cuda::SegmentTable& segments() const override { return parameters_->segments(); }
   const collective::MeshShape& shape() const override { return layout_.shape; }
   const std::vector<bool>& counts() const override { return counts_; }
+  const std::vector<bool>& copies() const override { return copies_; }
 
   void Bind(std::span<float> parameters, std::span<double> loss_sum) noexcept override {
     const OnStream on_stream(device_);
@@ -115,7 +116,13 @@ class SplitBytesLm final : public PartitionedModel {
 
   const cuda::SegmentTable& dense_segments() const override { return dense_; }
   absl::StatusOr<std::vector<float>> GatherFlat(std::span<const float> own) override;
-  std::vector<float> CutFlat(std::span<const float> dense) const override;
+  std::vector<float> CutFlat(std::span<const float> dense) const override {
+    TACTUS_CHECK(dense.size() == cuda::FlatLength(dense_));
+    return layout_.Cut(dense, dense_, segments());
+  }
+  std::vector<float> JoinFlat(std::span<const std::span<const float>> by_place) const override {
+    return layout_.Join(by_place, dense_, segments());
+  }
   absl::Status SaveDense(std::span<const float> dense, const std::string& torchscript,
                          const std::string& safetensors) const override;
 
@@ -176,6 +183,7 @@ class SplitBytesLm final : public PartitionedModel {
   std::vector<bool> copied_;  // and these are whole on all members of the row
   bool unlike_ = false;       // whose arithmetic differs
   std::vector<bool> counts_;
+  std::vector<bool> copies_;
   std::unique_ptr<ByteTransformer> transformer_;
   at::Tensor loss_sum_;  // over the caller's number
 };
@@ -209,12 +217,14 @@ absl::Status SplitBytesLm::Build() {
   shared_.clear();
   copied_.clear();
   counts_.clear();
+  copies_.clear();
   for (cuda::Segment& segment : dense_) {
     const Part& part = parts_.at(segment.name);
     shared_.push_back(part.shared_by_column && layout_.shape.rows > 1);
     copied_.push_back(!part.is_cut() && layout_.shape.columns > 1);
     counts_.push_back((part.is_cut() || layout_.place.column == 0) &&
                       (!part.shared_by_column || layout_.place.row == 0));
+    copies_.push_back(shared_.back() || copied_.back());
     segment.shape = part.dense;
     segment.length = 1;
     for (const std::int64_t size : part.dense) segment.length *= static_cast<std::size_t>(size);
@@ -483,17 +493,6 @@ absl::StatusOr<std::vector<float>> SplitBytesLm::GatherFlat(std::span<const floa
   } catch (const std::exception& error) {
     return EndMesh(error);
   }
-}
-
-std::vector<float> SplitBytesLm::CutFlat(std::span<const float> dense) const {
-  TACTUS_CHECK(dense.size() == cuda::FlatLength(dense_));
-  std::vector<float> flat(cuda::FlatLength(segments()));
-  for (std::size_t i = 0; i < dense_.size(); ++i) {
-    const cuda::Segment& segment = segments()[i];
-    CopyPart(parts_.at(segment.name), dense.subspan(dense_[i].offset, dense_[i].length),
-             std::span(flat).subspan(segment.offset, segment.length));
-  }
-  return flat;
 }
 
 absl::Status SplitBytesLm::SaveDense(std::span<const float> dense, const std::string& torchscript,

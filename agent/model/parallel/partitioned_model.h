@@ -56,6 +56,8 @@ class PartitionedModel : public Model {
 
   // [segments().size()] Whether this member is the one that counts a segment, of those who have it.
   virtual const std::vector<bool>& counts() const = 0;
+  // [segments().size()] Whether other members of the replica have it, too; the same on all.
+  virtual const std::vector<bool>& copies() const = 0;
 
   // Why no pass can be made of such examples; nothing travels for it. Errors: InvalidArgument at
   // "data".
@@ -82,6 +84,9 @@ class PartitionedModel : public Model {
   virtual absl::StatusOr<std::vector<float>> GatherFlat(std::span<const float> own) = 0;
   // The opposite, of one member alone: its part, [FlatLength(segments())].
   virtual std::vector<float> CutFlat(std::span<const float> dense) const = 0;
+  // What GatherFlat gives, of one member alone that has the parts of all places, row by row. What
+  // places have copies of is the last one's.
+  virtual std::vector<float> JoinFlat(std::span<const std::span<const float>> by_place) const = 0;
   // Writes dense parameters as SaveTorchScript and SaveSafetensors do. One member alone.
   virtual absl::Status SaveDense(std::span<const float> dense, const std::string& torchscript,
                                  const std::string& safetensors) const = 0;

@@ -60,7 +60,7 @@ void EncodedGroup::Regroup(int members) {
       member.encodings =
           std::make_unique<Encodings>(setup_.options, *member.device, setup_.segments);
     }
-    member.encodings->Meet(setup_.nodes);
+    member.encodings->Meet({.nodes = setup_.nodes});
   }
 }
 

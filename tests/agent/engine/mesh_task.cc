@@ -96,7 +96,9 @@ std::optional<Outcome> PartHolder::TrainIn(const Meeting& meeting, const Stage& 
   sums_ = 0;
   EngineBuffers buffers{.gradients = sums.span(), .loss_sum = loss_sum.span()};
   if (shape_.devices() > 1) {
-    buffers.replica_sums = {.counts = {true, place_.row == 0}, .add = [&](std::span<double> own) {
+    buffers.replica_sums = {.counts = {true, place_.row == 0},
+                            .copies = {false, shape_.rows > 1},
+                            .add = [&](std::span<double> own) {
                               Completion completion = AddOverReplica(meeting, own);
                               if (stage.loses_sum(rank, sums_++)) {
                                 completion = {.progress = Progress::kFailed};

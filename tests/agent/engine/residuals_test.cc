@@ -430,7 +430,7 @@ TEST_F(LeavingTest, TheSumIsKept) {
         threads.emplace_back([&, rank] {
           const std::vector<std::uint32_t> heard =
               rank == 1 ? leaving : std::vector<std::uint32_t>();
-          const auto completion = HandOverResiduals(*all[rank], *device, *transports[rank], heard);
+          const auto completion = HandOverResiduals(*all[rank], *device, *transports[rank], heard, 1);
           EXPECT_EQ(completion.progress, collective::Progress::kDone);
         });
       }
@@ -460,7 +460,7 @@ TEST_F(LeavingTest, WhereTheGroupIsLostOnTheWayItStays) {
   EXPECT_EQ(GatherResiduals(encodings, *device, *transports[0], parts).progress,
             collective::Progress::kFailed);
   EXPECT_THAT(parts, IsEmpty());
-  EXPECT_EQ(HandOverResiduals(encodings, *device, *transports[0], {0}).progress,
+  EXPECT_EQ(HandOverResiduals(encodings, *device, *transports[0], {0}, 1).progress,
             collective::Progress::kFailed);
   EXPECT_THAT(encodings.Residuals()[0].values, Each(1));
 }

@@ -22,10 +22,14 @@ class TwoParts final : public ModelParts {
   absl::StatusOr<bool> Join(const collective::MeshGroups&) override { return false; }
   const cuda::SegmentTable& dense_segments() const override { return segments_; }
   const std::vector<bool>& counts() const override { return counts_; }
+  const std::vector<bool>& copies() const override { return counts_; }
   absl::StatusOr<std::vector<float>> Gather(std::span<const float>) override {
     return std::vector<float>();
   }
   std::vector<float> Cut(std::span<const float>) const override { return {}; }
+  std::vector<float> PutTogether(std::span<const std::span<const float>>) const override {
+    return {};
+  }
   absl::StatusOr<std::vector<std::string>> WriteDense(std::span<const float>,
                                                       const std::string&) override {
     return std::vector<std::string>();

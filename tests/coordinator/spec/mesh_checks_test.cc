@@ -118,9 +118,19 @@ const Rule kPlans[] = {
     {"Encoded",
      [](auto& s) {
        Split(s, v1::MESH_KIND_2D, 4);
-       s.mutable_adapt()->mutable_encoding()->set_policy(v1::ENCODING_POLICY_DQ);
+       s.mutable_optimizer()->mutable_adam();
+       s.mutable_adapt()->mutable_encoding()->set_policy(v1::ENCODING_POLICY_ONE_BIT);
      },
-     "adapt.encoding.policy", "does not go with model.options.mesh 2d"},
+     "adapt.encoding.policy", "moments, of which each device of a mesh has a part"},
+    // Which 64 workers do, and 16 replicas of 4 do not.
+    {"Payload",
+     [](auto& s) {
+       Split(s, v1::MESH_KIND_2D, 4);
+       s.mutable_workers()->set_min(4 * 64);
+       s.mutable_workers()->set_max(4 * 64);
+       s.mutable_adapt()->mutable_encoding()->set_policy(v1::ENCODING_POLICY_ADACOMP);
+     },
+     "adapt.encoding.policy", "among 64 replicas"},
     {"Delayed",
      [](auto& s) {
        Split(s, v1::MESH_KIND_2D, 4);
@@ -193,6 +203,26 @@ TEST(MeshChecksTest, AdasumIsBetweenReplicas) {
   axis.set_policy(v1::SYNCHRONIZATION_POLICY_PERIODIC);
   axis.set_period(4);
   EXPECT_THAT(SpecViolations(spec), IsEmpty());
+}
+
+TEST(MeshChecksTest, WhatTravelsBetweenReplicasMayBeEncoded) {
+  for (const v1::EncodingPolicy policy :
+       {v1::ENCODING_POLICY_FLOAT16, v1::ENCODING_POLICY_BFLOAT16, v1::ENCODING_POLICY_DQ,
+        v1::ENCODING_POLICY_SKETCH, v1::ENCODING_POLICY_ADACOMP}) {
+    v1::JobSpec spec = SplitSpec(v1::MESH_KIND_2D, 4);
+    spec.mutable_adapt()->mutable_encoding()->set_policy(policy);
+    EXPECT_THAT(SpecViolations(spec), IsEmpty());
+
+    // As many as would be too many if each had all of the model.
+    spec.mutable_workers()->set_min(4 * 16);
+    spec.mutable_workers()->set_max(4 * 16);
+    EXPECT_THAT(SpecViolations(spec), IsEmpty());
+
+    spec.mutable_adapt()->mutable_learning_rate()->set_policy(v1::LEARNING_RATE_POLICY_ADASCALE);
+    const bool exact =
+        policy == v1::ENCODING_POLICY_FLOAT16 || policy == v1::ENCODING_POLICY_BFLOAT16;
+    EXPECT_EQ(SpecViolations(spec).empty(), exact);
+  }
 }
 
 TEST(MeshChecksTest, LambHasTheNormsOfWholeLayersInParts) {

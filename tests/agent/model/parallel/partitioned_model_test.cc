@@ -498,6 +498,8 @@ TEST(PartitionedModelTest, FlatBuffersComeIntoTheDenseLayoutAndBack) {
     }
   }
   for (const Layout& layout : Layouts()) {
+    std::vector<std::vector<float>> cuts(
+        static_cast<std::size_t>(MeshShapeOf(OptionsOf(layout))->devices()));
     OnParts(OptionsOf(layout), [&](int rank, BoundPart& part) {
       const cuda::SegmentTable& segments = part.model->dense_segments();
       ASSERT_EQ(segments.size(), whole.size());
@@ -511,7 +513,11 @@ TEST(PartitionedModelTest, FlatBuffersComeIntoTheDenseLayoutAndBack) {
       const absl::StatusOr<std::vector<float>> again = part.model->GatherFlat(own);
       ASSERT_TRUE(again.ok()) << again.status();
       EXPECT_EQ(again->empty(), rank != 0);
+      cuts[static_cast<std::size_t>(rank)] = own;
+      ASSERT_TRUE(part.model->MostOf(0).ok());  // all have left theirs
       if (rank != 0) return;
+      const std::vector<std::span<const float>> by_place(cuts.begin(), cuts.end());
+      EXPECT_TRUE(collective::SameBits(part.model->JoinFlat(by_place), buffer)) << layout.name;
       EXPECT_TRUE(collective::SameBits(*again, buffer)) << layout.name;
       EXPECT_TRUE(
           part.model->SaveDense(*again, folder.Path("model.pt"), folder.Path("weights")).ok());

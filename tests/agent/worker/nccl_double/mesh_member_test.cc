@@ -42,6 +42,7 @@ class CutVectors final : public ModelParts {
   }
   const cuda::SegmentTable& dense_segments() const override { return segments_; }
   const std::vector<bool>& counts() const override { return counts_; }
+  const std::vector<bool>& copies() const override { return copies_; }
 
   // In the host's memory, or it crashes.
   absl::StatusOr<std::vector<float>> Gather(std::span<const float> own) override {
@@ -59,6 +60,13 @@ class CutVectors final : public ModelParts {
     const std::span<const float> own = dense.subspan(place * kPart, kPart);
     return {own.begin(), own.end()};
   }
+  std::vector<float> PutTogether(std::span<const std::span<const float>> by_rank) const override {
+    std::vector<float> whole;
+    for (const std::span<const float> own : by_rank) {
+      whole.insert(whole.end(), own.begin(), own.end());
+    }
+    return whole;
+  }
   absl::StatusOr<std::vector<std::string>> WriteDense(std::span<const float>,
                                                       const std::string&) override {
     return absl::UnimplementedError("");
@@ -69,6 +77,7 @@ class CutVectors final : public ModelParts {
   Transport* column_ = nullptr;
   const cuda::SegmentTable segments_{};
   const std::vector<bool> counts_{true};
+  const std::vector<bool> copies_{false};
 };
 
 // By NCCL, or staged.
