@@ -154,12 +154,13 @@ class Flat:
                 parameter.grad = view
 
     def release(self):
-        """Parameters move to memory of their own, and have no gradients."""
+        """Parameters move to memory of their own, and have no gradients, whose memory goes first."""
+        self.gradients, self._views = None, []
+        for parameter in self.parameters:
+            parameter.grad = None
         with torch.no_grad():
             for parameter in self.parameters:
                 parameter.data = parameter.data.clone(memory_format=torch.preserve_format)
-                parameter.grad = None
-        self.gradients, self._views = None, []
 
 
 def _twin_of(optimizer):
@@ -263,8 +264,9 @@ class OptimizerStates:
                 state["step"] = torch.tensor(float(steps), device=on) if step is None else steps
 
     def release(self):
-        for state in self._optimizer.state.values():
-            for key, value in state.items():
-                if torch.is_tensor(value):
-                    state[key] = value.clone(memory_format=torch.preserve_format)
+        """States move to memory of their own, one kind after the other: what a kind was in goes before the next one moves."""
         self._views, self._known, self._held = [], [], []
+        for key in self._keys:
+            for state in self._optimizer.state.values():
+                if torch.is_tensor(state.get(key)):
+                    state[key] = state[key].clone(memory_format=torch.preserve_format)

@@ -618,6 +618,7 @@ class Run:
         self._overlap = self._scaling = None
         self._batch = self._edge = None
         self._given = False
+        del link  # and with it whatever of a device's memory nobody looks at
         if own or self.device.type == "cpu":  # a forked child has no device
             self._flat.release()
             self._states.release()
