@@ -31,6 +31,8 @@ _DEVICE = "TACTUS_DEVICE"  # that it gives
 
 _NONFINITE_ROUNDS = 10  # in a row end training
 
+_NOTHING = contextlib.nullcontext()
+
 _current: "Run | None" = None
 _process = object()  # this one: in a child that is forked it is another, which costs no question to the system
 _was_member = False  # of a job's group
@@ -205,7 +207,7 @@ class Run:
         if self._overlap is not None:
             self._flat.gather_strays()  # a model.zero_grad() took the views away, and what is elsewhere does not leave early
         try:
-            with self._overlap or contextlib.nullcontext(), self._scaling or contextlib.nullcontext():
+            with self._overlap or _NOTHING, self._scaling or _NOTHING:
                 times = weight if self._scaling is None else weight * self._scaling.scale
                 (loss if times == 1 else loss * times).backward(**kwargs)
         except RuntimeError as error:
@@ -216,7 +218,7 @@ class Run:
         self._watched.see(versions)
         if self._overlap is not None:
             self._overlap.check_told(versions)
-        self._losses += float(loss.detach()) * count
+        self._losses += loss.item() * count
         self._flat.check_home()
         self._backward_done = True
         self._gradient_versions = versions
