@@ -152,6 +152,22 @@ class DeviceTest(unittest.TestCase):
                 train(OPTIMIZERS["sgd"])
 
 
+    def test_what_the_device_refuses_is_no_misuse(self):
+        library = ctypes.CDLL(os.environ["TACTUS_SDK_LIBRARY"])
+        for function in ("cudaEventRecord", "cudaStreamWaitEvent"):
+            with self.subTest(function), on_the_double("lazy"), tactus_train.init() as run:
+                model = model_of()
+                loader = run.loader(Samples(), batch_size=8)
+                run.attach(model, OPTIMIZERS["sgd"](model.parameters()), epochs=1)
+                x, y = next(iter(loader))
+                run.backward(nn.functional.cross_entropy(model(x), y))
+                library.tactus_double_fail(function.encode(), 1)
+                with self.assertRaisesRegex(tactus_train.Error, function) as caught:
+                    run.step()
+                self.assertIs(type(caught.exception), tactus_train.Error)
+            run = loader = model = None  # before the machine is another
+
+
 class RefusalTest(unittest.TestCase):
     def test_a_library_without_cuda(self):
         library = mock.Mock()
