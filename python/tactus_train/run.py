@@ -165,7 +165,7 @@ class Run:
         }
         if clip_norm is not None:
             program["clip_norm"] = clip_norm
-        self._scaling = _scaling.of_scaler(scaler, self._flat, device)
+        self._scaling = _scaling.of_scaler(scaler, self._flat)
         if self._scaling is not None:
             program["nonfinite_rounds_max"] = _NONFINITE_ROUNDS + self._scaling.rounds_to_find_it
         self._link = _device.open_link(device, program, self._socket)
