@@ -36,6 +36,15 @@ Standing StandingOf(ncclResult_t result, const std::string& call, ncclComm_t com
   return {.state = State::kFailed, .reason = call + ": " + TextOf(result, communicator)};
 }
 
+// ncclMemFree takes memory away at once, where cudaFree waits.
+void FreeBehindAll(void* memory) {
+  cudaPointerAttributes found{};
+  if (cudaPointerGetAttributes(&found, memory) == cudaSuccess && UseDevice(found.device).empty()) {
+    cudaDeviceSynchronize();  // where it fails the device is lost, and nothing runs there any more
+  }
+  ncclMemFree(memory);
+}
+
 }  // namespace
 
 // The end of a communicator, told by its thread.
@@ -89,7 +98,7 @@ Buffer Allocate(Device& device, std::size_t length) {
   if (length == 0 || !device.cuda_index() || !UseDevice(*device.cuda_index()).empty()) return {};
   void* memory = nullptr;
   if (ncclMemAlloc(&memory, length * sizeof(float)) != ncclSuccess) return {};
-  Buffer buffer(static_cast<float*>(memory), length, [](void* data) { ncclMemFree(data); });
+  Buffer buffer(static_cast<float*>(memory), length, FreeBehindAll);
   device.Fill(0, buffer.span());
   return buffer;
 }

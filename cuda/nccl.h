@@ -31,9 +31,9 @@ struct MadeUniqueId {
 MadeUniqueId MakeUniqueId();
 
 // `length` zeros in memory of the device, a CUDA device, that NCCL may map into others (it is
-// ncclMemAlloc's): what Communicator::Register is of use for. Empty where it cannot be had. It is
-// freed without waiting for the device, as cudaFree would: whoever frees it has waited for what is
-// queued that uses it.
+// ncclMemAlloc's): what Communicator::Register is of use for. Empty where it cannot be had. Who
+// frees it waits for all that is queued on the device, on whosever stream: a program that has views
+// of it may have queued what reads them.
 Buffer Allocate(Device& device, std::size_t length);
 
 enum class State { kReady, kInProgress, kFailed };

@@ -33,13 +33,10 @@ namespace {
 // One a thread, as no run is there to keep it.
 thread_local std::string open_error;
 
-std::int32_t Refuse(tactus_run* run, const std::string& why) {
-  run->error = why;
-  return -1;
-}
-
 std::int32_t ResultOf(tactus_run* run, const absl::Status& status) {
-  return status.ok() ? 0 : Refuse(run, std::string(status.message()));
+  if (status.ok()) return 0;
+  run->error = std::string(status.message());
+  return absl::IsFailedPrecondition(status) ? TACTUS_MISUSED : TACTUS_FAILED;
 }
 
 tactus_request Told(tactus_run* run, const Request& request) {
@@ -111,7 +108,7 @@ std::int32_t tactus_knows_cuda(void) { return tactus::cuda::KnowsCuda() ? 1 : 0;
 const char* tactus_open_error(void) { return open_error.c_str(); }
 
 std::int32_t tactus_layout(const tactus_run* run, std::uint64_t* offsets, std::uint64_t count) {
-  if (count != run->segments.size()) return -1;
+  if (count != run->segments.size()) return TACTUS_MISUSED;
   for (std::uint64_t i = 0; i < count; ++i) offsets[i] = run->segments[i].offset;
   return 0;
 }

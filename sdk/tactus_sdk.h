@@ -17,7 +17,7 @@
  *
  * No call goes from the library into the program. One thread at a time may call, but for what says
  * otherwise; it need not be the same each time. Functions that can fail return a negative number,
- * after which tactus_error says why.
+ * TACTUS_MISUSED or another, after which tactus_error says why.
  * A struct only grows at its end, and with it TACTUS_ABI.
  */
 
@@ -33,6 +33,11 @@ extern "C" {
 #define TACTUS_ABI 5
 
 typedef struct tactus_run tactus_run;
+
+enum {
+  TACTUS_MISUSED = -1, /* the call is in the wrong place, and has changed nothing */
+  TACTUS_FAILED = -2   /* something else went wrong, such as the device */
+};
 
 enum {
   TACTUS_BIND = 0,          /* keep parameters, gradients, states and buffers in this memory now */

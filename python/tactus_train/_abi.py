@@ -10,6 +10,8 @@ from .errors import UnavailableError
 
 ABI = 5
 
+MISUSED, FAILED = -1, -2
+
 BIND, COMPUTE, STEP, TAKE_STATE, READ_BUFFERS, WRITE_BUFFERS, END, EDGE, MEMORY = range(9)
 
 

@@ -74,6 +74,7 @@ class Flat:
         self._views: list[torch.Tensor] = []  # of these
         self._addresses: list[int] = []  # of those
         self._versions: list[int] = []  # of those, when the sum began
+        self._seen: list[int] = []  # and at the last look
 
     def segments(self):
         return [{"name": name, "shape": list(parameter.shape)} for name, parameter in zip(self.names, self.parameters)]
@@ -107,8 +108,8 @@ class Flat:
         self.point_at(self._views)
 
     def hide_untouched(self) -> bool:
-        """Who has no gradient in the sum is none of the step's, as in a loop of torch's. Whether there is any."""
-        touched = list(map(operator.ne, self.versions(), self._versions))
+        """Who has no gradient in the sum, at the last look, is none of the step's, as in a loop of torch's. Whether there is any."""
+        touched = list(map(operator.ne, self._seen, self._versions))
         if all(touched):
             return False
         for parameter, was in zip(self.parameters, touched):
@@ -128,7 +129,8 @@ class Flat:
 
     def versions(self) -> list[int]:
         """How often each gradient was changed, by torch."""
-        return list(map(_version_of, self._views))
+        self._seen = list(map(_version_of, self._views))
+        return self._seen
 
     def check_home(self):
         """Raises ModelError where a parameter was moved."""
@@ -154,12 +156,13 @@ class Flat:
                 parameter.grad = view
 
     def release(self):
-        """Parameters move to memory of their own, and have no gradients."""
+        """Parameters move to memory of their own, and have no gradients, whose memory goes first."""
+        self.gradients, self._views = None, []
+        for parameter in self.parameters:
+            parameter.grad = None
         with torch.no_grad():
             for parameter in self.parameters:
                 parameter.data = parameter.data.clone(memory_format=torch.preserve_format)
-                parameter.grad = None
-        self.gradients, self._views = None, []
 
 
 def _twin_of(optimizer):
@@ -237,14 +240,18 @@ class OptimizerStates:
         whole = (len(held) == len(self._optimizer.state)
                  and all(state.get(key) is not None for _, state in held for key in self._keys))
         self._known = list(self._optimizer.state.values()) if whole else []
-        self._held = [(operator.methodcaller("get", key), [state for _, state in held], [views[i] for i, _ in held])
+        self._held = [(operator.itemgetter(key), [state for _, state in held], [views[i] for i, _ in held])
                       for key, views in zip(self._keys, self._views)]
 
     def _is_home(self) -> bool:
         """Whether nothing was put in the place of what was in the buffers at the last look."""
         now = self._optimizer.state
-        return (len(now) == len(self._known) and _are(now.values(), self._known)
-                and all(_are(map(value_of, states), views) for value_of, states, views in self._held))
+        if len(now) != len(self._known) or not _are(now.values(), self._known):
+            return False
+        try:
+            return all(_are(map(value_of, states), views) for value_of, states, views in self._held)
+        except KeyError:
+            return False
 
     def taken(self, steps: int):
         """The buffers were written to: as after so many steps."""
@@ -263,8 +270,9 @@ class OptimizerStates:
                 state["step"] = torch.tensor(float(steps), device=on) if step is None else steps
 
     def release(self):
-        for state in self._optimizer.state.values():
-            for key, value in state.items():
-                if torch.is_tensor(value):
-                    state[key] = value.clone(memory_format=torch.preserve_format)
+        """States move to memory of their own, one kind after the other: what a kind was in goes before the next one moves."""
         self._views, self._known, self._held = [], [], []
+        for key in self._keys:
+            for state in self._optimizer.state.values():
+                if torch.is_tensor(state.get(key)):
+                    state[key] = state[key].clone(memory_format=torch.preserve_format)

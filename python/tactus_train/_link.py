@@ -106,7 +106,7 @@ class Link:
 
     def _check(self, result: int):
         if result < 0:
-            raise UsageError(self._library.tactus_error(self._run).decode())
+            raise (UsageError if result == _abi.MISUSED else Error)(self._library.tactus_error(self._run).decode())
 
 
 def failure(text: str) -> Error:

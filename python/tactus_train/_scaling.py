@@ -11,13 +11,13 @@ from .errors import UsageError
 _WANTED = ("is_enabled", "scale", "update", "get_scale", "get_growth_factor", "get_backoff_factor", "get_growth_interval")
 
 
-def of_scaler(scaler, flat, device: torch.device) -> "LossScale | None":
+def of_scaler(scaler, flat) -> "LossScale | None":
     """None: nothing is to be scaled."""
     if scaler is None:
         return None
     if missing := [name for name in _WANTED if not callable(getattr(scaler, name, None))]:
         raise UsageError(f"scaler: found a {type(scaler).__name__} without {missing[0]}(), wanted is a GradScaler of torch's.", "scaler")
-    return LossScale(scaler, flat, device) if scaler.is_enabled() else None
+    return LossScale(scaler, flat) if scaler.is_enabled() else None
 
 
 class LossScale:
@@ -27,9 +27,9 @@ class LossScale:
     scaled. One that became infinite is as any that is not finite: all members leave the round out, and so all scale alike.
     """
 
-    def __init__(self, scaler, flat, device: torch.device):
+    def __init__(self, scaler, flat):
         self._scaler = scaler
-        scaler.scale(torch.zeros((), device=device))  # it has no scale before
+        scaler.scale(flat.parameters[0].new_zeros(()))  # it has no scale before
         self.scale = self._first = float(scaler.get_scale())
         self._good = 0  # rounds in a row
         self._passing = False

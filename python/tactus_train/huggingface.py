@@ -36,8 +36,6 @@ class TactusTrainer(transformers.Trainer):
         super().__init__(*args, **kwargs)
         if self.args.gradient_accumulation_steps != 1:
             raise UsageError("gradient_accumulation_steps: say TactusTrainer(micro_batch=...) in its place.")
-        if self.args.fp16:
-            raise UsageError("fp16=True: its losses would not be scaled here. Use bf16=True.", "fp16")
 
     def train(self, *args, **kwargs):
         try:
@@ -58,8 +56,8 @@ class TactusTrainer(transformers.Trainer):
         scheduler = super().create_scheduler(num_training_steps, optimizer)
         steps = num_training_steps if self.args.max_steps > 0 or self.args.num_train_epochs % 1 else None
         epochs = int(self.args.num_train_epochs) if steps is None else None
-        self.run.attach(self.model, self.optimizer.optimizer, scheduler=scheduler, epochs=epochs, steps=steps,
-                        clip_norm=self.args.max_grad_norm or None, overlap=self._overlap)
+        self.run.attach(self.model, self.optimizer.optimizer, scheduler=scheduler, scaler=self.accelerator.scaler, epochs=epochs,
+                        steps=steps, clip_norm=self.args.max_grad_norm or None, overlap=self._overlap)
         self._take_rank()
         def step(*_):
             came_to = self.run.step()

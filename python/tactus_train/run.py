@@ -31,6 +31,8 @@ _DEVICE = "TACTUS_DEVICE"  # that it gives
 
 _NONFINITE_ROUNDS = 10  # in a row end training
 
+_NOTHING = contextlib.nullcontext()
+
 _current: "Run | None" = None
 _process = object()  # this one: in a child that is forked it is another, which costs no question to the system
 _was_member = False  # of a job's group
@@ -163,7 +165,7 @@ class Run:
         }
         if clip_norm is not None:
             program["clip_norm"] = clip_norm
-        self._scaling = _scaling.of_scaler(scaler, self._flat, device)
+        self._scaling = _scaling.of_scaler(scaler, self._flat)
         if self._scaling is not None:
             program["nonfinite_rounds_max"] = _NONFINITE_ROUNDS + self._scaling.rounds_to_find_it
         self._link = _device.open_link(device, program, self._socket)
@@ -205,7 +207,7 @@ class Run:
         if self._overlap is not None:
             self._flat.gather_strays()  # a model.zero_grad() took the views away, and what is elsewhere does not leave early
         try:
-            with self._overlap or contextlib.nullcontext(), self._scaling or contextlib.nullcontext():
+            with self._overlap or _NOTHING, self._scaling or _NOTHING:
                 times = weight if self._scaling is None else weight * self._scaling.scale
                 (loss if times == 1 else loss * times).backward(**kwargs)
         except RuntimeError as error:
@@ -216,7 +218,7 @@ class Run:
         self._watched.see(versions)
         if self._overlap is not None:
             self._overlap.check_told(versions)
-        self._losses += float(loss.detach()) * count
+        self._losses += loss.item() * count
         self._flat.check_home()
         self._backward_done = True
         self._gradient_versions = versions
@@ -618,6 +620,7 @@ class Run:
         self._overlap = self._scaling = None
         self._batch = self._edge = None
         self._given = False
+        del link  # and with it whatever of a device's memory nobody looks at
         if own or self.device.type == "cpu":  # a forked child has no device
             self._flat.release()
             self._states.release()

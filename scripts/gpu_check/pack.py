@@ -23,6 +23,9 @@ BUILD_SECONDS = 7200
 KERNEL_LINKS = "-static-libstdc++ -static-libgcc -Wl,--as-needed"
 # libtorch's own needs are those of the machine it comes from.
 WORKER_LINKS = "-Wl,--as-needed -Wl,--unresolved-symbols=ignore-in-shared-libs"
+STATIC = ["-DTACTUS_STATIC_ABSEIL=ON", "-DZLIB_USE_STATIC_LIBS=ON"]
+# Of targets that are no programs.
+FILES = {"tactus_sdk_c": programs.LIBRARY}
 # What cuda/nccl.cc calls.
 NCCL_FUNCTIONS = "AllReduce Sum f32 (RING|TREE) *|Broadcast RING *|Reduce Sum f32 RING *|AllGather RING *|SendRecv"
 NO_NCCL = "NCCL's header and library (NCCL_ROOT)"
@@ -43,19 +46,20 @@ class Packing:
             raise Failed(f"{command[0]} failed with {ended.code}")
         return ended
 
-    def build(self, preset, links, targets, *flags):
-        """Takes what was built; the build folder, and what the compilers said."""
+    def build(self, preset, links, targets, *flags, without_nccl):
+        """Takes what was built; the build folder, and what the compilers said. without_nccl: what is left out then."""
         build = self.asked.build / preset
         configured = self.run(["cmake", "--preset", preset, "-S", self.root, "-B", build, "-DTACTUS_WERROR=OFF",
                                f"-DCMAKE_CUDA_COMPILER={find_tool('nvcc')}",
                                f"-DCMAKE_CUDA_ARCHITECTURES={self.asked.architectures}",
                                f"-DCMAKE_EXE_LINKER_FLAGS={links}", *flags]).out
         if "-- NCCL: /" not in configured:
-            self.left_out["bench_nccl" if "bench_nccl" in targets else "NCCL in tactus-worker"] = NO_NCCL
-            targets = [target for target in targets if target != "bench_nccl"]
+            self.left_out[without_nccl] = NO_NCCL
+            targets = [target for target in targets if target != without_nccl]
         said = self.run(["cmake", "--build", build, "-j", self.asked.jobs, "--target", *targets])
         for target in targets:
-            self.take(next(path for path in (build / "bin" / target, build / "tests" / target) if path.exists()), "bin")
+            places = (f"bin/{target}", f"tests/{target}", f"lib/{FILES.get(target)}")
+            self.take(next(path for place in places if (path := build / place).exists()), "bin")
         return build, said.out + said.err
 
     def take(self, path, folder):
@@ -65,7 +69,8 @@ class Packing:
         self.run(["strip", "-o", target, os.path.realpath(path)])
 
     def kernels(self):
-        build, said = self.build("kernels", KERNEL_LINKS, programs.OF_KERNELS, "-DCMAKE_CUDA_FLAGS=-Xptxas=-v")
+        build, said = self.build("kernels", KERNEL_LINKS, programs.OF_KERNELS, "-DCMAKE_CUDA_FLAGS=-Xptxas=-v",
+                                 without_nccl="bench_nccl")
         # Of kernels that were compiled in an earlier call nothing is said again.
         kept = build / "ptxas.txt"
         if "ptxas info" in said:
@@ -97,11 +102,16 @@ class Packing:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(pathlib.Path("/usr/include") / header, target)
 
+    def library(self):
+        """Programs bring their torch along; the library has none."""
+        self.build("gpu", WORKER_LINKS, FILES, "-DTACTUS_TORCH=OFF", "-DTACTUS_TESTS=OFF", *STATIC,
+                   without_nccl=f"NCCL in {programs.LIBRARY}")
+
     def worker(self):
         if self.asked.torch is None:
             raise Missing("a libtorch with CUDA (--torch)")
-        static = ["-DTACTUS_STATIC_ABSEIL=ON", "-DZLIB_USE_STATIC_LIBS=ON"]
-        self.build("gpu", WORKER_LINKS, programs.OF_WORKER, f"-DCMAKE_PREFIX_PATH={self.asked.torch}", *static)
+        self.build("gpu", WORKER_LINKS, programs.OF_WORKER, "-DTACTUS_TORCH=ON", "-DTACTUS_TESTS=ON",
+                   f"-DCMAKE_PREFIX_PATH={self.asked.torch}", *STATIC, without_nccl="NCCL in tactus-worker")
 
     def cuda_headers(self):
         """A folder of the toolkit's headers without the NCCL of some: they would be found before those that are built."""
@@ -163,6 +173,7 @@ def pack(asked, root, folder, commit):
         print(f"gpu-check: nothing was packed: {'needs ' if isinstance(why, Missing) else ''}{why}")
         return EXIT_FAILED
     packing.optional([programs.TRACE], packing.trace)
+    packing.optional([programs.LIBRARY], packing.library)
     packing.optional(programs.OF_WORKER, packing.worker)
     packing.optional(["libnccl.so.2"], packing.nccl)
     return packing.tell(commit)

@@ -256,7 +256,7 @@ STEPS = [
     Step("mesh", 3, 60, 600, mesh),
     Step("worker", 3, 200, 1200, worker),
     Step("nccl-killed", 3, 60, 120, nccl("killed")),
-    Step("groups", 3, 120, 600, groups),
+    Step("groups", 3, 200, 600, groups),
     Step("programs", 3, 200, 600, programs),
     Step("edge", 4, 120, 600, edge),
     # Behind all others, as they take the longest.

@@ -7,6 +7,7 @@ usage: gpu_check_test.py SOURCE_ROOT
 import json
 import os
 import pathlib
+import runpy
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import unittest
 SOURCE = pathlib.Path(sys.argv[1]).resolve()
 sys.path.insert(0, str(SOURCE / "scripts"))
 sys.dont_write_bytecode = True
-from gpu_check import commands, options, registers, report  # noqa: E402  (path set above)
+from gpu_check import commands, options, registers, report, stages  # noqa: E402  (path set above)
 
 PYTHON = '{"python": "3.12.3", "torch": "9.9.9, CUDA 13.0", "torch_folder": "/no/torch", "libraries": ["/no/torch/lib"]}'
 NO_DEVICE = {"CUDA_VISIBLE_DEVICES": ""}  # where the tests' machine has one, the driver would tell of it
@@ -376,7 +377,8 @@ echo "{said}"
 while [ "$1" != -B ] && [ "$1" != --build ]; do shift; done
 if [ "$1" = --build ]; then
   mkdir -p "$2/bin" "$2/tests"
-  for name in bin/bench_kernels bin/bench_nccl tests/cuda_gpu_test; do head -c {size} /dev/zero >"$2/$name"; done
+  mkdir -p "$2/lib"
+  for name in bin/bench_kernels bin/bench_nccl tests/cuda_gpu_test lib/libtactus_sdk.so; do head -c {size} /dev/zero >"$2/$name"; done
   echo "ptxas info    : Compiling entry function 'k' for 'sm_90'"
 else mkdir -p "$2"; fi""")
 
@@ -391,6 +393,8 @@ else mkdir -p "$2"; fi""")
         self.assertLessEqual({"bin/bench_kernels", "bin/bench_nccl", "bin/cuda_gpu_test", "ptxas.txt", "packed.json",
                               "source/googletest/googletest/src/gtest-all.cc", "source/include/absl/base/thread_annotations.h"},
                              self.packed())
+        self.assertIn("bin/libtactus_sdk.so", self.packed(), "which takes no libtorch")
+        self.assertRegex(done.stdout, "cmake --preset gpu .*-DTACTUS_TORCH=OFF -DTACTUS_TESTS=OFF .*\n.*--target tactus_sdk_c\n")
         self.assertIn("left out: tactus-worker: needs a libtorch with CUDA (--torch)", done.stdout)
         self.assertIn("left out: libnccl.so.2: needs NCCL's source, 2.30 or newer (--nccl-source)", done.stdout)
         self.assertRegex(done.stdout, r"packed \d+ files, [0-9.]+ MiB of at most 64")
@@ -403,7 +407,9 @@ else mkdir -p "$2"; fi""")
 
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertIn("left out: bench_nccl: needs NCCL's header and library (NCCL_ROOT)", done.stdout)
+        self.assertIn("left out: NCCL in libtactus_sdk.so: needs", done.stdout)
         self.assertNotIn("bin/bench_nccl", self.packed())
+        self.assertIn("bin/libtactus_sdk.so", self.packed())
 
     @needs_googletest
     def test_more_than_can_be_carried_is_a_failure(self):
@@ -432,6 +438,17 @@ class PartsTest(unittest.TestCase):
         now[0] = 130.0
         self.assertEqual(deadline.left(), 15)
         self.assertEqual(commands.Deadline(None).left(), float("inf"))
+
+    def test_groups_have_the_time_of_all_plans_and_of_one_that_hangs(self):
+        bench = runpy.run_path(str(SOURCE / "bench/gpu-groups"), run_name="gpu_groups")
+        started = sum(3 * bench["workers_of"](plan) for plan in bench["PLANS"])  # on processors, over NCCL, staged
+        step = next(step for step in stages.STEPS if step.name == "groups")
+
+        # An H100 took 26 s for 30 workers; those of meshes have more groups each.
+        wanted = 2 * started * 26 / 30 + bench["LIMIT_SECONDS"]
+
+        self.assertGreater(step.staged_seconds, wanted)
+        self.assertGreater(step.full_seconds, wanted)
 
     def test_stages_are_one_or_a_range(self):
         self.assertEqual(list(options.stages("2")), [2])

@@ -12,6 +12,7 @@ from torch import nn
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
 import tactus_train  # noqa: E402
+from scaling_test import Scaler  # noqa: E402
 
 try:
     import lightning
@@ -235,7 +236,7 @@ def by_transformers(overlap):
 class HuggingFaceTest(AdapterTest):
     name = "transformers"
 
-    def train(self, micro_batch=None, callbacks=(), **options):
+    def train(self, micro_batch=None, callbacks=(), scaler=None, **options):
         model = Losses()
         optimizer = optimizer_of(model)
         with tempfile.TemporaryDirectory() as folder:
@@ -244,6 +245,7 @@ class HuggingFaceTest(AdapterTest):
                 logging_steps=1, save_strategy="no", **options)
             self.trainer = TactusTrainer(model=model, args=arguments, train_dataset=Named(), micro_batch=micro_batch,
                                          optimizers=(optimizer, schedule_of(optimizer)), callbacks=list(callbacks))
+            self.trainer.accelerator.scaler = scaler  # on a processor accelerate makes none
             self.trainer.train()
         return model
 
@@ -266,6 +268,12 @@ class HuggingFaceTest(AdapterTest):
     @unittest.skipUnless(TACTUS.exists(), "TACTUS_BIN is no folder with tactus")
     def test_gradients_leave_during_the_backward_pass_where_that_is_wanted(self):
         self.overlaps()
+
+    def test_losses_in_float16_are_scaled_by_its_scaler(self):
+        scaler = Scaler(2.0**10, interval=30)
+        model = self.train(num_train_epochs=3, max_grad_norm=0.5, fp16=True, scaler=scaler)
+        self.assert_same(model.layers, by_a_loop(epochs=3, clip_norm=0.5))
+        self.assertEqual(scaler.scales, [2.0**10, 2.0**11], "it grows once in 39 steps")
 
     def test_a_trainer_that_stops_ends_the_run(self):
         class StopAt(transformers.TrainerCallback):

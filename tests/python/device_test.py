@@ -11,6 +11,7 @@ import types
 import unittest
 from unittest import mock
 
+import numpy
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -21,6 +22,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 import tactus_train  # noqa: E402
 from tactus_train import ModelError, UnavailableError, _abi, _device  # noqa: E402
 from gpu_train.workers import Group, WorkerFailed  # noqa: E402
+from scaling_test import Scaler, loss_of  # noqa: E402
 from training_test import OPTIMIZERS, Samples, model_of  # noqa: E402
 
 SCHEDULES = {"lazy": ("sgd", "adamw"), "eager": ("adamw",), "random": ("own",)}
@@ -151,6 +153,118 @@ class DeviceTest(unittest.TestCase):
             with self.assertRaisesRegex(tactus_train.Error, "device 'cuda:3' cannot be used: the driver finds 1 device"):
                 train(OPTIMIZERS["sgd"])
 
+    def test_what_the_device_refuses_is_no_misuse(self):
+        library = ctypes.CDLL(os.environ["TACTUS_SDK_LIBRARY"])
+        for function in ("cudaEventRecord", "cudaStreamWaitEvent"):
+            with self.subTest(function), on_the_double("lazy"), tactus_train.init() as run:
+                model = model_of()
+                loader = run.loader(Samples(), batch_size=8)
+                run.attach(model, OPTIMIZERS["sgd"](model.parameters()), epochs=1)
+                x, y = next(iter(loader))
+                run.backward(nn.functional.cross_entropy(model(x), y))
+                library.tactus_double_fail(function.encode(), 1)
+                with self.assertRaisesRegex(tactus_train.Error, function) as caught:
+                    run.step()
+                self.assertIs(type(caught.exception), tactus_train.Error)
+            run = loader = model = None  # before the machine is another
+
+
+class TorchOnTheDouble:
+    """The torch that _device.Cuda sees, whose device is a Double."""
+
+    float32, device, empty, Tensor = torch.float32, torch.device, torch.empty, torch.Tensor
+
+    def __init__(self, double):
+        self.double, self.recorded = double, []
+        self.cuda = mock.Mock(OutOfMemoryError=torch.cuda.OutOfMemoryError)
+        self.cuda.is_available.return_value = True
+        self.cuda.current_stream = lambda device: types.SimpleNamespace(cuda_stream=double.stream())
+
+    def zeros(self, length, dtype, device):
+        assert (dtype, device) == (torch.float32, self.double.device)
+        if not Double.room:
+            raise torch.cuda.OutOfMemoryError("of the device")
+        return self.double.zeros(length)
+
+    def record(self, memory, stream):
+        """In place of Tensor.record_stream."""
+        self.recorded.append((memory.data_ptr(), stream.cuda_stream))
+
+
+class CudaTest(unittest.TestCase):
+    """What is asked of torch about a device."""
+
+    def setUp(self):
+        gc.collect()
+        library = ctypes.CDLL(os.environ["TACTUS_SDK_LIBRARY"])
+        self.assertEqual(library.tactus_double_reset(b"lazy", 1), 0)
+        self.double = Double(torch.device("cuda", 0))
+        self.torch = TorchOnTheDouble(self.double)
+        Double.room = True
+        self.patches = [mock.patch.object(_device, "torch", self.torch),
+                        mock.patch.object(torch.Tensor, "record_stream", lambda memory, stream: self.torch.record(memory, stream))]
+        for patch in self.patches:
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def test_training_asks_torch_for_streams_and_memory_and_says_what_still_reads_it(self):
+        expected, *_ = train(OPTIMIZERS["adamw"])
+
+        class Waits(_device.DeviceLink):
+            def take(link):
+                request = super().take()
+                self.double.wait()
+                return request
+
+            def end(link, why):
+                super().end(why)
+                self.double.wait()
+        with mock.patch.multiple(_device, DeviceLink=Waits, of_parameters=lambda parameters: torch.device("cuda", 0)):
+            trained, *_ = train(OPTIMIZERS["adamw"])
+        self.assertEqual(largest_difference(trained, expected), 0)
+        self.torch.cuda.set_device.assert_called_once_with(torch.device("cuda", 0))
+        self.torch.cuda.init.assert_called_once_with()
+        addresses, streams = zip(*self.torch.recorded)
+        self.assertEqual(set(streams), {self.double.own})
+        self.assertEqual(set(addresses), self.double.adopted, "what came back meanwhile, and the rest at the end")
+
+    def test_where_there_is_no_room_there_is_none_and_another_error_is_one(self):
+        cuda = _device.Cuda(torch.device("cuda", 0))
+        Double.room = False
+        self.assertIsNone(cuda.zeros(10))
+        with mock.patch.object(self.torch, "zeros", side_effect=RuntimeError("an illegal memory access")):
+            with self.assertRaisesRegex(RuntimeError, "illegal"):
+                cuda.zeros(10)
+        cuda.shrink()
+        self.torch.cuda.empty_cache.assert_called_once_with()
+        self.assertEqual(cuda.name, "cuda:0")
+
+    def test_memory_of_the_librarys_is_seen_where_it_is_and_keeps_its_run(self):
+        class Run:
+            pass
+        floats, keep = (ctypes.c_float * 4)(1, 2, 3, 4), Run()
+        taken = []
+        self.torch.as_tensor = lambda array, device: taken.append((array, device)) or array
+        _device.Cuda(torch.device("cuda", 0)).wrap(ctypes.addressof(floats), 4, keep)
+        (array, device), = taken
+        self.assertEqual(device, torch.device("cuda", 0))
+        self.assertIs(array._keep, keep)
+        # The host's arrays are described alike.
+        seen = numpy.asarray(types.SimpleNamespace(__array_interface__={**array.__cuda_array_interface__, "version": 3}))
+        self.assertEqual(seen.tolist(), [1, 2, 3, 4])
+        seen[2] = 7
+        self.assertEqual(floats[2], 7)
+
+    def test_a_program_that_runs_alone_is_best_where_torch_and_the_library_have_a_device(self):
+        self.assertEqual(_device.here(), torch.device("cuda"))
+        self.torch.cuda.is_available.return_value = False
+        self.assertEqual(_device.here(), torch.device("cpu"))
+        self.torch.cuda.is_available.return_value = True
+        library = mock.Mock()
+        library.tactus_knows_cuda.return_value = 0
+        with mock.patch.object(_abi, "load", lambda: library):
+            self.assertEqual(_device.here(), torch.device("cpu"))
+
 
 class RefusalTest(unittest.TestCase):
     def test_a_library_without_cuda(self):
@@ -193,6 +307,18 @@ class GroupTest(unittest.TestCase):
                 self.assertEqual(told[0][2], told[1][2])
                 self.assertIn("samples 206", told[0][2])
 
+    def test_gradients_that_leave_in_the_pass_are_those_of_unscaled_losses(self):
+        """Divided before they leave; what became infinite in it all leave out, and scale down alike."""
+        behind = self.train(2, "lazy", "scaled")
+        during = self.train(2, "lazy", "scaled", "overlap")
+        for told, early in ((behind, "early 0 "), (during, "early 2 ")):
+            self.assertEqual(told[0][2], told[1][2])
+            self.assertIn(early, told[0][2])
+            self.assertIn("scales 16777216 8388608 ", told[0][2])
+            self.assertIn(" left out", told[0][2])
+            self.assertNotIn(" 0 left out", told[0][2])
+        self.assertEqual(behind[0][2].partition("scales")[2], during[0][2].partition("scales")[2])
+
     def test_a_process_group_of_the_programs_own_is_left_alone(self):
         told = self.train(2, "random", "process-group")
         self.assertEqual(told[0][2], told[1][2])
@@ -208,19 +334,26 @@ def member(schedule, *words):
     with on_the_double(schedule):
         if "elsewhere" in words:
             _device.of_parameters = lambda parameters: torch.device("cpu")
-        data, model, summed = Samples(), model_of(), ""
+        data, model, told, loss_by = Samples(), model_of(), "", lambda model, x, y: nn.functional.cross_entropy(model(x), y)
+        scaler, early, applied = None, set(), []
+        if "scaled" in words:  # wide enough that the last layer is a bucket of its own
+            scaler, loss_by = Scaler(2.0**24), loss_of
+            model = nn.Sequential(nn.Linear(12, 4200), nn.Tanh(), nn.Linear(4200, 64))
         with tactus_train.init() as run:
             assert run.device == torch.device("cuda", 0)
             loader = run.loader(data, batch_size=8)
-            run.attach(model, OPTIMIZERS["adamw"](model.parameters()), epochs=2, overlap="overlap" in words)
+            run.attach(model, OPTIMIZERS["adamw"](model.parameters()), epochs=2, overlap="overlap" in words, scaler=scaler)
             for _ in run.epochs():
                 for x, y in loader:
-                    run.backward(nn.functional.cross_entropy(model(x), y))
-                    run.step()
+                    run.backward(loss_by(model, x, y))
+                    early.add(len(run._overlap._told) if run._overlap else 0)
+                    applied.append(bool(run.step()))
                 if "process-group" in words:
-                    summed = f"sum {sum_by_torch(run, words[-1].partition('=')[2]):g} of "
+                    told = f"sum {sum_by_torch(run, words[-1].partition('=')[2]):g} of "
+            if scaler is not None:
+                told = f"early {max(early)} scales {' '.join(f'{scale:.0f}' for scale in scaler.scales)} {applied.count(False)} left out "
             values = [value.sum().item() for value in model.state_dict().values()]
-            print(f"member {run.rank} of {run.size}: samples {run.samples} {summed}{values}")
+            print(f"member {run.rank} of {run.size}: samples {run.samples} {told}{values}")
 
 
 def sum_by_torch(run, folder):

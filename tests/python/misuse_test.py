@@ -514,7 +514,7 @@ class AbiTest(unittest.TestCase):
         self.assertEqual({name: 0 if arguments == "void" else arguments.count(",") + 1 for name, arguments in declared},
                          {name: len(arguments) for name, (_, arguments) in _abi.FUNCTIONS.items()})
         self.assertEqual(int(re.search(r"#define TACTUS_ABI (\d+)", self.header).group(1)), _abi.ABI)
-        for name, number in re.findall(r"TACTUS_([A-Z_]+) = (\d)", self.header):
+        for name, number in re.findall(r"TACTUS_([A-Z_]+) = (-?\d)", self.header):
             self.assertEqual(getattr(_abi, name), int(number), name)
 
 

@@ -90,7 +90,7 @@ class GroupTest(unittest.TestCase):
     def test_the_scale_begins_again_where_a_group_does(self):
         """Else who joins would stay at another scale than the others for good."""
         scaler = Scaler(scale=1024.0, interval=2)
-        scaling = _scaling.of_scaler(scaler, _flat.Flat([]), torch.device("cpu"))
+        scaling = _scaling.of_scaler(scaler, _flat.Flat(list(model_of().named_parameters())))
         for applied in (False, False, True):
             scaling.round_closed(applied)
         self.assertEqual(scaling.scale, 256)

@@ -389,6 +389,27 @@ TEST_F(NcclTest, TheDoubleNoticesHowRegistrationsEnd) {
                           "rank 0: ncclCommDestroy with memory that is registered"));
 }
 
+TEST(NcclMemoryTest, ItIsFreedBehindWhatOthersHaveQueued) {
+  cuda_double::Reset({.devices = 2, .timing = cuda_double::Timing{}});
+  nccl_double::Reset();
+  const std::unique_ptr<Device> device = OpenDevice("cuda:1").device;
+  EXPECT_TRUE(UseDevice(1).empty());
+  const OwnedStream of_a_program = OpenStream().stream;
+  EXPECT_TRUE(UseDevice(0).empty());
+  float seen = 1;
+  {
+    Buffer buffer = Allocate(*device, 100);
+    device->Synchronize();
+    cuda_double::Queue(of_a_program.get(), [&seen, values = buffer.span()] {
+      const cuda_double::OpenMemory open;
+      seen = values[99];
+      return true;
+    });
+  }
+  EXPECT_EQ(seen, 0);
+  EXPECT_TRUE(UseDevice(0).empty());
+}
+
 TEST_F(NcclTest, TheVersionIsThatOfRunTime) {
   EXPECT_EQ(Version(), 22809);
   nccl_double::SetVersion(22703);

@@ -32,6 +32,11 @@ std::int32_t tactus_double_synchronize(void* stream) {
   return cudaStreamSynchronize(static_cast<cudaStream_t>(stream)) == cudaSuccess ? 0 : -1;
 }
 
+// The nth call of the function from now on fails.
+void tactus_double_fail(const char* function, std::int32_t nth) {
+  cuda_double::FailCall(function, nth, cudaErrorUnknown);
+}
+
 void tactus_double_adopt(void* memory, std::uint64_t bytes) { cuda_double::Adopt(memory, bytes); }
 void tactus_double_forget(void* memory) { cuda_double::Forget(memory); }
 

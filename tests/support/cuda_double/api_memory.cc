@@ -161,7 +161,10 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   const Call call("cudaPointerGetAttributes");
   if (call.error() != cudaSuccess) return call.Return(call.error());
   attributes->type = cudaMemoryTypeUnregistered;
-  if (TheRuntime().memory.IsDevice(address, 1)) attributes->type = cudaMemoryTypeDevice;
+  if (TheRuntime().memory.IsDevice(address, 1)) {
+    attributes->type = cudaMemoryTypeDevice;
+    attributes->device = TheRuntime().memory.DeviceOf(address);
+  }
   if (TheRuntime().memory.IsPinned(address, 1)) attributes->type = cudaMemoryTypeHost;
   return cudaSuccess;
 }

@@ -67,6 +67,9 @@ int Events();
 // Whether the range lies in live device memory.
 bool IsDeviceMemory(const void* memory, std::size_t bytes);
 
+// As cudaFree, but that it waits for nothing. Whether the memory is live.
+bool FreeAtOnce(void* memory);
+
 // Memory of the host plays the calling thread's device's until it is forgotten, but for that the
 // host may touch it. No free takes it.
 void Adopt(void* memory, std::size_t bytes);

@@ -63,6 +63,7 @@ enum cudaMemoryType {
 
 struct cudaPointerAttributes {
   cudaMemoryType type;
+  int device;  // of a device's memory
 };
 
 enum cudaDeviceAttr {

@@ -77,22 +77,23 @@ void Memory::Discard() {
   pinned_.clear();
 }
 
-bool Memory::Holds(const Allocations& allocations, const void* memory, std::size_t bytes) {
+const Memory::Allocation* Memory::Find(const Allocations& allocations, const void* memory,
+                                       std::size_t bytes) {
   const char* const start = static_cast<const char*>(memory);
   auto next = std::find_if(allocations.begin(), allocations.end(),
                            [start](const auto& entry) { return entry.first > start; });
-  if (next == allocations.begin()) return false;
+  if (next == allocations.begin()) return nullptr;
   const auto& [from, allocation] = *std::prev(next);
   const std::size_t offset = static_cast<std::size_t>(start - from);
-  return offset <= allocation.bytes && bytes <= allocation.bytes - offset;
+  return offset <= allocation.bytes && bytes <= allocation.bytes - offset ? &allocation : nullptr;
 }
 
 bool Memory::IsDevice(const void* memory, std::size_t bytes) const {
-  return Holds(device_, memory, bytes);
+  return Find(device_, memory, bytes) != nullptr;
 }
 
 bool Memory::IsPinned(const void* memory, std::size_t bytes) const {
-  return Holds(pinned_, memory, bytes);
+  return Find(pinned_, memory, bytes) != nullptr;
 }
 
 std::size_t Memory::device_bytes(int device) const {

@@ -31,8 +31,8 @@ class Memory {
   bool IsPinned(const void* memory, std::size_t bytes) const;
   // Whether AllocateDevice returned it, and nobody has freed it.
   bool IsAllocated(void* memory) const { return device_.contains(static_cast<char*>(memory)); }
-  // Require: `memory` came from AllocateDevice, from AllocatePinned.
-  int DeviceOf(void* memory) const { return device_.at(static_cast<char*>(memory)).device; }
+  // Require: `memory` is a device's, came from AllocatePinned.
+  int DeviceOf(const void* memory) const { return Find(device_, memory, 0)->device; }
   int PinnedBy(void* memory) const { return pinned_.at(static_cast<char*>(memory)).device; }
   std::size_t device_bytes(int device) const;
   std::size_t device_bytes() const;
@@ -50,7 +50,9 @@ class Memory {
   };
   using Allocations = std::map<char*, Allocation>;
 
-  static bool Holds(const Allocations& allocations, const void* memory, std::size_t bytes);
+  // That which has all of the bytes, or null.
+  static const Allocation* Find(const Allocations& allocations, const void* memory,
+                                std::size_t bytes);
   void Protect(int protection);
 
   Allocations device_{};

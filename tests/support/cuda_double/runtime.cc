@@ -229,6 +229,11 @@ bool IsDeviceMemory(const void* memory, std::size_t bytes) {
   return TheRuntime().memory.IsDevice(memory, bytes);
 }
 
+bool FreeAtOnce(void* memory) {
+  const std::lock_guard lock(TheRuntime().mutex);
+  return TheRuntime().memory.FreeDevice(memory);
+}
+
 void Adopt(void* memory, std::size_t bytes) {
   const std::lock_guard lock(TheRuntime().mutex);
   TheRuntime().memory.Adopt(CurrentDevice(), memory, bytes);

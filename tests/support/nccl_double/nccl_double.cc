@@ -285,7 +285,7 @@ ncclResult_t ncclMemFree(void* memory) {
       }
     }
   }
-  return cudaFree(memory) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+  return tactus::cuda_double::FreeAtOnce(memory) ? ncclSuccess : ncclUnhandledCudaError;
 }
 
 ncclResult_t ncclCommRegister(ncclComm_t communicator, void* memory, std::size_t size,
