@@ -152,6 +152,10 @@ class Cluster:
             return job
         return wait_until(lambda: self.state(name) in states and self.job(name), seconds, f"{name} is {states}")
 
+    def end_after(self, name, rounds):
+        """Of a job that was to train on."""
+        self.tactus("update", name, "--set", f"spec.stop.rounds={rounds}")
+
     def workers(self, *agents):
         """Process ids of these agents' workers, programs of users' too; of all agents' where none is named."""
         names = agents or [name for name in self.processes if name != "coordinator"]

@@ -33,8 +33,11 @@ class FollowersTest(SharedCluster):
         self.assertEqual(done["state"], "JOB_STATE_SUCCEEDED", done.get("state_reason"))
         return done
 
+    def rounds(self, job):
+        return int(self.cluster.job(job).get("progress", {}).get("rounds", 0))
+
     def training(self, job, rounds):
-        wait_until(lambda: int(self.cluster.job(job).get("progress", {}).get("rounds", 0)) >= rounds, 60, "it trains")
+        wait_until(lambda: self.rounds(job) >= rounds, 60, "it trains")
 
     def check_end(self, job):
         """Workers compare hashes in the end, and a job whose workers differ then does not succeed."""
@@ -60,26 +63,29 @@ class FollowersTest(SharedCluster):
         self.assertLess(validations[-1]["loss"], validations[0]["loss"])
 
     def test_the_others_go_on_when_a_worker_is_killed(self):
-        job = self.cluster.submit(self.spec(rounds=400))
+        job = self.cluster.submit(self.spec(time="10m"))
         self.training(job, 40)
 
         os.kill(sorted(self.cluster.workers())[0], signal.SIGKILL)
 
-        self.done(job)
+        wait_until(lambda: int(self.cluster.job(job).get("regroups", 0)) == 1, 60, "they go on without it")
+        self.cluster.end_after(job, self.rounds(job) + 100)
+        self.assertEqual(len(self.done(job)["attempts"]), 1)
         self.check_end(job)
 
     def test_a_pause_goes_on_from_the_mean(self):
-        job = self.cluster.submit(self.spec(rounds=400))
+        job = self.cluster.submit(self.spec(time="10m"))
         self.training(job, 40)
         self.cluster.tactus("pause", job)
-        self.cluster.wait(job, ["PAUSED"])
+        kept = int(self.cluster.wait(job, ["PAUSED"])["checkpoint_rounds"])
         self.cluster.tactus("resume", job)
+        self.cluster.end_after(job, kept + 100)
 
-        self.done(job)
+        self.assertEqual(int(self.done(job)["attempts"][-1]["first_round"]), kept)
         self.check_end(job)
 
     def test_who_lost_all_workers_goes_on_from_a_checkpoint(self):
-        job = self.cluster.submit({**self.spec(rounds=800), "checkpoints": {"every": "1s"}})
+        job = self.cluster.submit({**self.spec(time="10m"), "checkpoints": {"every": "1s"}})
         wait_until(lambda: self.checkpoints(job), 60, "there is a checkpoint")
         for process in sorted(self.cluster.workers()):
             try:
@@ -87,7 +93,11 @@ class FollowersTest(SharedCluster):
             except ProcessLookupError:
                 pass
 
-        self.done(job)
+        self.cluster.wait(job, ["QUEUED"], 60)
+        self.cluster.end_after(job, self.rounds(job) + 200)
+        lost, last = self.done(job)["attempts"]
+        self.assertIn("signal 9", lost["reason"])
+        self.assertGreater(int(last["first_round"]), 0)
         self.check_end(job)
 
     def checkpoints(self, job):

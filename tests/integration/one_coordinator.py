@@ -35,4 +35,4 @@ class OneCoordinator(unittest.TestCase):
 
     def end_after(self, job, rounds):
         """Of one that was to train on: it has trained long enough for what the test is about."""
-        self.cluster.tactus("update", job, "--set", f"spec.stop.rounds={rounds}")
+        self.cluster.end_after(job, rounds)

@@ -49,13 +49,14 @@ class SubsetsTest(unittest.TestCase):
 
     def test_a_paused_job_ends_where_it_would_have(self):
         subset = {"craig": {"fraction": 0.25, "epochs": 3}}
-        whole = self.to_end(self.cluster.submit(self.spec(subset, rounds=800)))
-        job = self.cluster.submit(self.spec(subset, rounds=800))
+        job = self.cluster.submit(self.spec(subset, time="10m"))
         wait_until(lambda: int(self.cluster.job(job).get("progress", {}).get("rounds", 0)) >= 5, 60, "some rounds are over")
         self.cluster.tactus("pause", job)
-        self.cluster.wait(job, ["PAUSED", "SUCCEEDED"])
+        rounds = int(self.cluster.wait(job, ["PAUSED"])["checkpoint_rounds"]) + 300
         self.cluster.tactus("resume", job)
+        self.cluster.end_after(job, rounds)
         done = self.to_end(job)
+        whole = self.to_end(self.cluster.submit(self.spec(subset, rounds=rounds)))
 
         self.assertEqual(done["result"]["train_loss"], whole["result"]["train_loss"])
         self.assertEqual(done["selection"].split(" samples")[0], whole["selection"].split(" samples")[0])
@@ -68,6 +69,7 @@ class SubsetsTest(unittest.TestCase):
         os.kill(self.cluster.workers("b")[0], signal.SIGKILL)
         done = self.to_end(job)
 
+        self.assertEqual(int(done["regroups"]), 1)
         self.assertGreaterEqual(int(done["selections"]), 3)
 
     def test_what_does_not_go_together_is_refused_with_the_reason(self):
