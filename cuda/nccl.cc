@@ -36,13 +36,19 @@ Standing StandingOf(ncclResult_t result, const std::string& call, ncclComm_t com
   return {.state = State::kFailed, .reason = call + ": " + TextOf(result, communicator)};
 }
 
-// ncclMemFree takes memory away at once, where cudaFree waits.
+// ncclMemFree takes memory away at once, where cudaFree waits. By whichever thread: its device and
+// its last error stay what they are.
 void FreeBehindAll(void* memory) {
+  int before = 0;
   cudaPointerAttributes found{};
-  if (cudaPointerGetAttributes(&found, memory) == cudaSuccess && UseDevice(found.device).empty()) {
+  const bool known = cudaGetDevice(&before) == cudaSuccess &&
+                     cudaPointerGetAttributes(&found, memory) == cudaSuccess;
+  if (!known) cudaGetLastError();
+  if (known && UseDevice(found.device).empty()) {
     cudaDeviceSynchronize();  // where it fails the device is lost, and nothing runs there any more
   }
   ncclMemFree(memory);
+  if (known) UseDevice(before);
 }
 
 }  // namespace

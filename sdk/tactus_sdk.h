@@ -147,7 +147,7 @@ const char* tactus_open_error(void);
 int32_t tactus_knows_cuda(void);
 
 /* Where each segment begins in the flat memory [elements], in the order of the program's. `offsets`
- * has room for `count`. */
+ * has room for `count`. TACTUS_MISUSED, without a word from tactus_error: they are not so many. */
 int32_t tactus_layout(const tactus_run* run, uint64_t* offsets, uint64_t count);
 
 /* 1: `asked` is filled in, with memory that lives until the answer; 0: nothing is asked yet, as

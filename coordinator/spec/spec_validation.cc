@@ -328,13 +328,6 @@ void CheckProgram(const v1::JobSpec& spec, FieldChecks& checks) {
     break;
   }
   CheckFilesOf(program, checks);
-  if (spec.workers().device() == v1::DEVICE_KIND_CUDA ||
-      spec.workers().device() == v1::DEVICE_KIND_ANY) {
-    checks.Add("workers.device", "found " +
-                                     WordOf(*v1::DeviceKind_descriptor(), spec.workers().device()) +
-                                     ", allowed with a program is cpu: programs on GPUs are not "
-                                     "supported yet");
-  }
   CheckOwn(spec, checks);
 }
 

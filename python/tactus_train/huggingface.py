@@ -56,6 +56,8 @@ class TactusTrainer(transformers.Trainer):
         scheduler = super().create_scheduler(num_training_steps, optimizer)
         steps = num_training_steps if self.args.max_steps > 0 or self.args.num_train_epochs % 1 else None
         epochs = int(self.args.num_train_epochs) if steps is None else None
+        if self.args.fp16 and self.accelerator.scaler is None:
+            raise UsageError("fp16=True: losses are scaled on GPUs alone; leave it out, or take bf16=True.")
         self.run.attach(self.model, self.optimizer.optimizer, scheduler=scheduler, scaler=self.accelerator.scaler, epochs=epochs,
                         steps=steps, clip_norm=self.args.max_grad_norm or None, overlap=self._overlap)
         self._take_rank()

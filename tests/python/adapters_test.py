@@ -285,6 +285,8 @@ class HuggingFaceTest(AdapterTest):
     def test_what_it_cannot_do_says_what_to_do(self):
         with self.assertRaisesRegex(tactus_train.UsageError, "micro_batch"):
             self.train(gradient_accumulation_steps=2)
+        with self.assertRaisesRegex(tactus_train.UsageError, "fp16=True: losses are scaled on GPUs alone"):
+            self.train(fp16=True)
 
 
 if __name__ == "__main__":

@@ -87,9 +87,14 @@ TEST(ProgramSpecTest, WordsAreWhatASystemTakes) {
   EXPECT_THAT(FieldsOf(spec), testing::ElementsAre("program.command"));
   spec.mutable_program()->add_command(std::string("a\0b", 3));
   EXPECT_THAT(FieldsOf(spec), testing::ElementsAre("program.command"));
-  spec = ProgramSpec();
-  spec.mutable_workers()->set_device(v1::DEVICE_KIND_CUDA);
-  EXPECT_THAT(FieldsOf(spec), testing::ElementsAre("workers.device"));
+}
+
+TEST(ProgramSpecTest, ProgramsTrainOnAnyDevice) {
+  v1::JobSpec spec = ProgramSpec();
+  for (const v1::DeviceKind kind : {v1::DEVICE_KIND_CUDA, v1::DEVICE_KIND_ANY}) {
+    spec.mutable_workers()->set_device(kind);
+    EXPECT_THAT(FieldsOf(spec), testing::IsEmpty());
+  }
 }
 
 }  // namespace
