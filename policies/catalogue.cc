@@ -52,13 +52,6 @@ constexpr Exclusion kForWholeModel = {
         "a replica's devices pass over their samples together, and no device could go on by "
         "itself; take every_step, periodic, post_local or adacomm, or mesh: none"};
 
-// Of what goes by whole vectors, of which a member has a part.
-constexpr Exclusion kForWholeGradients = {
-    .trait = Trait::kInParts,
-    .reason =
-        "it is of whole gradients, of which each device of a mesh has a part that other "
-        "replicas have at the same place alone; take average, or mesh: none"};
-
 // Of signs, whose scales are one number for all of a layer's momentum.
 constexpr Exclusion kForWholeMomentum = {
     .trait = Trait::kInParts,

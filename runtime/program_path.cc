@@ -18,12 +18,11 @@ bool IsProgram(const std::filesystem::path& path) {
 
 }  // namespace
 
-std::optional<std::string> FindProgram(std::string_view word, const std::string& folder,
-                                       std::string_view path) {
-  std::vector<std::string> places = absl::StrSplit(std::string(path), ':');
+std::optional<std::string> FindProgram(std::string_view word, const Standpoint& from) {
+  std::vector<std::string> places = absl::StrSplit(std::string(from.path), ':');
   if (word.find('/') != std::string_view::npos) places = {""};
   for (const std::string& place : places) {
-    const std::filesystem::path found = std::filesystem::path(folder) / place / word;
+    const std::filesystem::path found = std::filesystem::path(from.folder) / place / word;
     if (IsProgram(found)) return found.lexically_normal().string();
   }
   return std::nullopt;

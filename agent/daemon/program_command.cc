@@ -165,7 +165,7 @@ absl::StatusOr<ProgramCommand> PrepareProgram(const tactus::v1::Program& program
     return absl::NotFoundError("program.directory: '" + *directory + "' is no folder on this node");
   }
   std::optional<std::string> found =
-      runtime::FindProgram(words.front(), *directory, PathOf(environment));
+      runtime::FindProgram(words.front(), {*directory, PathOf(environment)});
   if (!found) {
     return absl::NotFoundError("program.command: '" + words.front() +
                                "' is no program that can be run on this node");

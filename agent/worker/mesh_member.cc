@@ -186,8 +186,9 @@ void MeshMember::Cut(Checkpoint& checkpoint) const {
   for (std::vector<float>& buffer : checkpoint.state.optimizer) buffer = parts_.Cut(buffer);
   std::vector<float>& block_momentum = checkpoint.state.block_momentum;
   if (!block_momentum.empty()) block_momentum = parts_.Cut(block_momentum);
-  // Of jobs that were none of a mesh: 1-bit messages, which no mesh has.
-  checkpoint.state.fresh_moment.clear();
+  // Of a job by signs, which no mesh is: the next round begins with what is fresh.
+  std::vector<float>& fresh_moment = checkpoint.state.fresh_moment;
+  if (!fresh_moment.empty()) fresh_moment = parts_.Cut(fresh_moment);
   checkpoint.best.reset();
 }
 

@@ -320,13 +320,20 @@ JobFile ReadJob(const RunCommand& command) {
   return file;
 }
 
-// What none of the workers could begin with is said at once, not after their retries.
+// What none of the workers could begin with is said at once, not after their retries; what is
+// missing, the coordinator says.
 absl::Status CheckProgram(const v1::JobSpec& spec) {
   const v1::Program& program = spec.program();
-  if (program.command().empty() || !program.files().empty()) return absl::OkStatus();
+  const std::string& folder = program.directory();
+  if (program.command().empty() || folder.empty()) return absl::OkStatus();
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(folder, ignored)) {
+    return absl::InvalidArgumentError("program.directory: '" + folder +
+                                      "' is no folder on this node");
+  }
   const char* const path = std::getenv("PATH");
-  if (runtime::FindProgram(program.command(0), program.directory(),
-                           path == nullptr ? runtime::kUsualPath : path)) {
+  if (runtime::FindProgram(program.command(0),
+                           {folder, path == nullptr ? runtime::kUsualPath : path})) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError("program.command: '" + program.command(0) +
@@ -343,11 +350,13 @@ ExitCode Run(const RunCommand& command, const Surroundings& surroundings, const 
     screen.Say(std::string(workers.status().message()));
     return ExitCode::kUsage;
   }
-  absl::Status checked = CheckPlaces(command);
-  if (checked.ok()) checked = CheckProgram(file.spec);
-  if (!checked.ok()) {
-    screen.Say(std::string(checked.message()));
-    return ExitCodeOf(checked);
+  if (const absl::Status program = CheckProgram(file.spec); !program.ok()) {
+    screen.Say(subject + std::string(program.message()));
+    return ExitCodeOf(program);
+  }
+  if (const absl::Status places = CheckPlaces(command); !places.ok()) {
+    screen.Say(std::string(places.message()));
+    return ExitCodeOf(places);
   }
   const absl::StatusOr<RunFolder> folder =
       MakeRunFolder(surroundings.folders.state, file.spec.name());

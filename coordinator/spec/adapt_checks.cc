@@ -275,6 +275,17 @@ void CheckChoices(const v1::JobSpec& spec, const policies::PlannerOptions& adapt
   }
 }
 
+// What LAMB by signs has of its layers decides, on each member by itself, when signs end; a GPU and
+// a processor find it with other last bits.
+void CheckSigns(const v1::JobSpec& spec, FieldChecks& checks) {
+  const bool mixed = spec.workers().device() == v1::DEVICE_KIND_ANY;
+  const bool signs = spec.adapt().encoding().policy() == v1::ENCODING_POLICY_ONE_BIT;
+  if (!mixed || !signs || !spec.optimizer().has_lamb()) return;
+  checks.Add("workers.device",
+             "found any, with optimizer lamb and adapt.encoding.policy one_bit, whose corrections "
+             "all members have to find alike; take cuda or cpu");
+}
+
 // Steps of a round that the user asked for by number, and so has: a round of `delayed` is cut where
 // it must be.
 std::uint64_t StepsOfARound(const policies::PlannerOptions& adapt) {
@@ -366,6 +377,7 @@ void CheckAdapt(const v1::JobSpec& spec, const ResolvedSpec& resolved, FieldChec
   CheckEncoding(resolved, checks);
   CheckFrozen(spec.adapt(), checks);
   CheckChoices(spec, adapt, checks);
+  CheckSigns(spec, checks);
   CheckRound(*resolved, adapt, checks);
 }
 

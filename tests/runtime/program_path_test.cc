@@ -34,33 +34,33 @@ class ProgramPathTest : public testing::Test {
 
 TEST_F(ProgramPathTest, AWordIsLookedForInTheFoldersInTheirOrder) {
   const std::string second = Make("two/sweep");
-  EXPECT_EQ(FindProgram("sweep", "/", path()), second);
+  EXPECT_EQ(FindProgram("sweep", {"/", path()}), second);
 
   const std::string first = Make("one/sweep");
-  EXPECT_EQ(FindProgram("sweep", "/", path()), first);
+  EXPECT_EQ(FindProgram("sweep", {"/", path()}), first);
 }
 
 TEST_F(ProgramPathTest, WhatHasASlashIsInTheFolder) {
   const std::string there = Make("two/sweep");
 
-  EXPECT_EQ(FindProgram("./sweep", folder_ + "/two", ""), there);
-  EXPECT_EQ(FindProgram("two/sweep", folder_, path()), there);
-  EXPECT_EQ(FindProgram(there, "/", ""), there);
-  EXPECT_EQ(FindProgram("./sweep", folder_, path()), std::nullopt);
+  EXPECT_EQ(FindProgram("./sweep", {folder_ + "/two", ""}), there);
+  EXPECT_EQ(FindProgram("two/sweep", {folder_, path()}), there);
+  EXPECT_EQ(FindProgram(there, {"/", ""}), there);
+  EXPECT_EQ(FindProgram("./sweep", {folder_, path()}), std::nullopt);
 }
 
 TEST_F(ProgramPathTest, FoldersAndWhatMayNotBeRunAreNoPrograms) {
   Make("one/data", false);
 
-  EXPECT_EQ(FindProgram("data", "/", path()), std::nullopt);
-  EXPECT_EQ(FindProgram("train", "/", path()), std::nullopt);
-  EXPECT_EQ(FindProgram("absent", "/", path()), std::nullopt);
+  EXPECT_EQ(FindProgram("data", {"/", path()}), std::nullopt);
+  EXPECT_EQ(FindProgram("train", {"/", path()}), std::nullopt);
+  EXPECT_EQ(FindProgram("absent", {"/", path()}), std::nullopt);
 }
 
 TEST_F(ProgramPathTest, AnEmptyFolderOfThePathIsTheOneThatOneIsIn) {
   const std::string here = Make("one/sweep");
 
-  EXPECT_EQ(FindProgram("sweep", folder_ + "/one", ":/bin"), here);
+  EXPECT_EQ(FindProgram("sweep", {folder_ + "/one", ":/bin"}), here);
 }
 
 }  // namespace

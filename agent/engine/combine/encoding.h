@@ -30,8 +30,8 @@ struct Piece {
 // What an encoding knows of the group that it is used in.
 struct EncodedMembers {
   std::vector<std::uint32_t> nodes{};  // of each rank, by any numbers; empty: all are apart
-  // Of the vector, the same on all members: what several members of a replica have a copy of. Sums
-  // of it are the same bits at all places of a mesh. Looked at where members have parts alone.
+  // Of the vector, the same on all members: what several members of a replica have a copy of.
+  // Looked at where members have parts alone.
   std::vector<cuda::FlatRange> copies{};
 };
 

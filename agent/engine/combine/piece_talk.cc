@@ -14,7 +14,7 @@ struct TalkingEncoding::Passing {
   NodeTalk within{};             // around it, where there are tiers
   std::size_t length = 0;        // of its values: another group may have longer pieces
   cuda::Array<float> on_host{};  // values and lanes, where the device is not the host
-  cuda::Buffer copies{};         // those in it, one behind the other, where members have parts
+  cuda::Array<float> copies{};   // those in it, one behind the other, where members have parts
 };
 
 std::span<float> StretchOf(const Piece& piece) {
@@ -135,11 +135,13 @@ std::vector<std::span<float>> TalkingEncoding::CopiesIn(const Piece& piece) cons
   return copies;
 }
 
+// To the host, whose transports add up in rank order: every place comes to the same bits, as
+// communicators of devices need not.
 void TalkingEncoding::TakeCopiesOut(const Piece& piece, Passing& passing) {
   const std::vector<std::span<float>> copies = CopiesIn(piece);
   std::size_t length = 0;
   for (const std::span<float> copy : copies) length += copy.size();
-  if (passing.copies.size() != length) passing.copies = device_.Allocate(length);
+  if (passing.copies.size() != length) passing.copies = device_.AllocateOnHost<float>(length);
   std::size_t begin = 0;
   for (const std::span<float> copy : copies) {
     device_.Copy(copy, passing.copies.span().subspan(begin, copy.size()));

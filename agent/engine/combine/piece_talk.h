@@ -81,8 +81,9 @@ class PieceTalk : public collective::Conversation {
 //
 // Where members have parts of the vector, those who have the same one talk about it, and lanes are
 // everybody's all-reduce. What several places have a copy of is zero in what is talked about, and
-// travels beside it as it is: encoded, it would be rounded in each place's own way, as what else is
-// scaled or chosen with it there is different, and the copies would go apart. They are short.
+// travels beside it as it is, over the hosts, which add up in one order: encoded, it would be
+// rounded in each place's own way, as what else is scaled or chosen with it there is different, and
+// the copies would go apart. They are short.
 //
 // Where the device is not the host its values come down to pinned memory before, for which the host
 // waits, and go up again after.

@@ -48,6 +48,13 @@ const Rule kEncodingRules[] = {
      },
      "adapt.encoding.policy",
      "found adacomp, which among 64 workers would send 1.46 times as much"},
+    {"SignsOfLambOnUnlikeDevices",
+     [](auto& s) {
+       EncodingOf(s, v1::ENCODING_POLICY_ONE_BIT);
+       s.mutable_optimizer()->mutable_lamb();
+       s.mutable_workers()->set_device(v1::DEVICE_KIND_ANY);
+     },
+     "workers.device", "found any, with optimizer lamb and adapt.encoding.policy one_bit"},
     {"DqWithAdasum",
      [](auto& s) {
        EncodingOf(s, kDq);
