@@ -152,6 +152,11 @@ class Cluster:
             return job
         return wait_until(lambda: self.state(name) in states and self.job(name), seconds, f"{name} is {states}")
 
+    def trains_on(self, name, workers):
+        """Whether it has so many, who have made some rounds together."""
+        progress = self.job(name).get("progress", {})
+        return int(progress.get("rounds", 0)) >= 10 and len(progress.get("workers", [])) == workers
+
     def end_after(self, name, rounds):
         """Of a job that was to train on."""
         self.tactus("update", name, "--set", f"spec.stop.rounds={rounds}")

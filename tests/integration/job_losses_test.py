@@ -171,11 +171,11 @@ class JobLossesTest(OneCoordinator):
         self.cluster.start_agent("b", 1)
         wait_until(lambda: len(self.cluster.tactus("get", "nodes")[1].splitlines()) == 3, 30, "both nodes are there")
         job = self.cluster.submit({**tiny_spec(self.corpus, time="10m"), "workers": {"max": 2}})
-        wait_until(lambda: len(self.cluster.job(job).get("progress", {}).get("workers", [])) == 2, 60, "both train")
+        wait_until(lambda: self.cluster.trains_on(job, 2), 60, "both train")
 
         self.cluster.kill("b")
 
-        wait_until(lambda: int(self.cluster.job(job).get("regroups", 0)) == 1, 60, "the other one trains on")
+        wait_until(lambda: int(self.cluster.job(job).get("regroups", 0)) == 1, 120, "the other one trains on")
         self.end_after(job, int(self.cluster.job(job)["progress"]["rounds"]) + 50)
         done = self.cluster.wait(job, ["SUCCEEDED", "FAILED"])
         self.assertEqual(done["state"], "JOB_STATE_SUCCEEDED", done.get("state_reason"))

@@ -65,7 +65,7 @@ class SubsetsTest(unittest.TestCase):
         spec = self.spec({"craig": {"fraction": 0.25, "epochs": 20}}, epochs=70)
         spec["workers"] = {"min": 1, "max": 2}
         job = self.cluster.submit(spec)
-        wait_until(lambda: len(self.cluster.job(job).get("progress", {}).get("workers", [])) == 2, 60, "both train")
+        wait_until(lambda: self.cluster.trains_on(job, 2), 60, "both train")
         os.kill(self.cluster.workers("b")[0], signal.SIGKILL)
         done = self.to_end(job)
 
