@@ -452,8 +452,12 @@ class MeshesTest(TwoNodes):
         refused(lambda spec: spec["optimizer"].update(shard="equal"), "optimizer.shard")
         refused(lambda spec: spec["adapt"].update(aggregation={"policy": "adasum"}), "adapt.aggregation.policy",
                 "model.options.mesh")
-        refused(lambda spec: spec["adapt"].update(encoding={"policy": "one_bit"}), "adapt.encoding.policy",
-                "model.options.mesh")
+
+        def one_bit(spec):
+            spec["optimizer"] = {"adam": {"learning_rate": 0.001}}
+            spec["adapt"]["encoding"] = {"policy": "one_bit"}
+
+        refused(one_bit, "adapt.encoding.policy", "model.options.mesh", "of which each device of a mesh has a part")
         for policy in ("delayed", "lsgd", "decentlam"):
             refused(lambda spec: spec["adapt"].update(synchronization={"policy": policy}), "adapt.synchronization.policy",
                     "model.options.mesh", "take every_step, periodic, post_local or adacomm")
