@@ -478,8 +478,12 @@ class MeshesTest(TwoNodes):
             spec["optimizer"] = {"sgd": {"learning_rate": 0.1, "momentum": 0.9}}
 
         refused(adasum_of_momentum, "adapt.aggregation.policy", "take periodic, or average, or sgd without momentum")
-        refused(lambda spec: spec["adapt"].update(encoding={"policy": "one_bit"}), "adapt.encoding.policy",
-                "model.options.mesh")
+
+        def one_bit(spec):
+            spec["optimizer"] = {"adam": {"learning_rate": 0.001}}
+            spec["adapt"]["encoding"] = {"policy": "one_bit"}
+
+        refused(one_bit, "adapt.encoding.policy", "model.options.mesh", "of which each device of a mesh has a part")
         for policy in ("delayed", "lsgd", "decentlam"):
             refused(lambda spec: spec["adapt"].update(synchronization={"policy": policy}), "adapt.synchronization.policy",
                     "model.options.mesh", "take every_step, periodic, post_local or adacomm")

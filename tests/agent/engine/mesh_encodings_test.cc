@@ -21,6 +21,7 @@
 #include "base/rng.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "policies/encodings.h"
 #include "tests/agent/engine/mesh_task.h"
 
 namespace tactus::engine::mesh_task {
