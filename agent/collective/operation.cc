@@ -21,6 +21,7 @@ void CopyToAll(std::span<const Operation> operations) {
 }
 
 void SumIntoAll(std::span<const Operation> operations) {
+  if (operations.size() == 1) return;  // who is alone has the sum
   std::vector<const float*> sources;
   for (const Operation& operation : operations) sources.push_back(operation.buffer.data());
   SumInRankOrder(sources, operations.front().buffer);

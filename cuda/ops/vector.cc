@@ -22,6 +22,10 @@ TACTUS_VECTOR_CLONES void ScaleLoop(float a, float* x, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) x[i] *= a;
 }
 
+TACTUS_VECTOR_CLONES void FillLoop(float value, float* x, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) x[i] = value;
+}
+
 // The sum of squares of x[0 .. n), n <= kBlock.
 TACTUS_VECTOR_CLONES double SquaredNormOfBlock(const float* x, std::size_t n) {
   double sums[kPartials] = {};
@@ -50,7 +54,7 @@ void Axpy(float a, std::span<const float> x, std::span<float> y) {
 
 void Scale(float a, std::span<float> x) { ScaleLoop(a, x.data(), x.size()); }
 
-void Fill(float value, std::span<float> x) { std::fill(x.begin(), x.end(), value); }
+void Fill(float value, std::span<float> x) { FillLoop(value, x.data(), x.size()); }
 
 double SquaredNorm(std::span<const float> x) {
   double sum = 0;

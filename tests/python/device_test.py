@@ -201,11 +201,15 @@ class CudaTest(unittest.TestCase):
         self.double = Double(torch.device("cuda", 0))
         self.torch = TorchOnTheDouble(self.double)
         Double.room = True
-        self.patches = [mock.patch.object(_device, "torch", self.torch),
-                        mock.patch.object(torch.Tensor, "record_stream", lambda memory, stream: self.torch.record(memory, stream))]
-        for patch in self.patches:
+        self.addCleanup(self.let_go)
+        for patch in (mock.patch.object(_device, "torch", self.torch),
+                      mock.patch.object(torch.Tensor, "record_stream", lambda memory, stream: self.torch.record(memory, stream))):
             patch.start()
             self.addCleanup(patch.stop)
+
+    def let_go(self):
+        """Before the machine is another, whoever keeps this test."""
+        self.double = self.torch = None
 
     def test_training_asks_torch_for_streams_and_memory_and_says_what_still_reads_it(self):
         expected, *_ = train(OPTIMIZERS["adamw"])

@@ -1,4 +1,5 @@
 """Parameters, gradients and states as views of flat memory: what is looked at in a step, and what goes when it is let go of."""
+import copy
 import ctypes
 import pathlib
 import sys
@@ -93,7 +94,7 @@ class FlatTest(unittest.TestCase):
         state["exp_avg"] = taken.clone()
         self.states.take_home()
         self.assertIs(state["exp_avg"], home)
-        self.optimizer.load_state_dict(self.optimizer.state_dict())
+        self.optimizer.load_state_dict(copy.deepcopy(self.optimizer.state_dict()))
         self.assertIsNot(self.optimizer.state[weight]["exp_avg"], home)
         self.states.take_home()
         self.assertIs(self.optimizer.state[weight]["exp_avg"], home)
