@@ -105,16 +105,14 @@ const Rule kPlans[] = {
        s.mutable_optimizer()->mutable_sgd()->set_momentum(0.9);
      },
      "adapt.aggregation.policy", "take periodic, or average, or sgd without momentum"},
-    {"AdasumOfAdamInStepsForATime",
+    {"AdasumOfMomentumInStepsInTheEnd",
      [](auto& s) {
        Split(s, v1::MESH_KIND_1D, 2);
        s.mutable_adapt()->mutable_aggregation()->set_policy(v1::AGGREGATION_POLICY_ADASUM);
-       s.mutable_optimizer()->mutable_adam();
-       v1::SynchronizationAxis& axis = *s.mutable_adapt()->mutable_synchronization();
-       axis.set_policy(v1::SYNCHRONIZATION_POLICY_POST_LOCAL);
-       axis.set_period(4);
+       s.mutable_optimizer()->mutable_sgd()->set_momentum(0.9);
+       s.mutable_adapt()->mutable_synchronization()->set_policy(v1::SYNCHRONIZATION_POLICY_ADACOMM);
      },
-     "adapt.aggregation.policy", "adapt.synchronization.policy post_local"},
+     "adapt.aggregation.policy", "adapt.synchronization.policy adacomm"},
     {"Encoded",
      [](auto& s) {
        Split(s, v1::MESH_KIND_2D, 4);
