@@ -27,10 +27,10 @@ std::vector<std::uint32_t> NodesOf(AdasumOptions& options) {
   return ApartIfOnOne(std::move(options.nodes));
 }
 
+// Where members have parts and no group of those who have the same one, nothing can be combined.
 collective::Transport& Between(collective::Transport& transport, bool in_parts) {
-  if (!in_parts) return transport;
-  TACTUS_CHECK(transport.of_parts() != nullptr);
-  return *transport.of_parts();
+  collective::Transport* const of_parts = in_parts ? transport.of_parts() : nullptr;
+  return of_parts != nullptr ? *of_parts : transport;
 }
 
 class Adasum : public Aggregator {
@@ -74,7 +74,10 @@ class Adasum : public Aggregator {
                                     .contributors = std::min(spread.contributors, parts)});
   }
 
-  void Begin(std::span<float> buffer) override { buffer_ = buffer; }
+  void Begin(std::span<float> buffer) override {
+    TACTUS_CHECK(!in_parts_ || transport_.of_parts() != nullptr);
+    buffer_ = buffer;
+  }
   bool by_segments() const override { return false; }
   void SegmentReady(std::size_t) override { TACTUS_CHECK(by_segments()); }
   void Finish() override {

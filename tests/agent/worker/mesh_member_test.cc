@@ -98,5 +98,19 @@ TEST(MeshMemberTest, AMemberHasItsPartOfAResidualAndNothingOfCopies) {
   EXPECT_EQ(own.at("sketch_of"), (std::vector<float>{8, 0}));
 }
 
+// Of a job by signs that a mesh goes on from.
+TEST(MeshMemberTest, AMemberHasItsPartOfWhatAFrozenMomentIsThawedFrom) {
+  Halves parts;
+  Checkpoint checkpoint;
+  checkpoint.parameters = Values({{kCut, 1}, {kCut, 2}, {kCopied, 3}});
+  checkpoint.state.one_bit.frozen = true;
+  checkpoint.state.fresh_moment = Values({{kCut, 4}, {kCut, 5}, {kCopied, 6}});
+
+  MeshMember(parts).Cut(checkpoint);
+
+  EXPECT_EQ(checkpoint.parameters, Values({{kCut, 2}, {kCopied, 3}}));
+  EXPECT_EQ(checkpoint.state.fresh_moment, Values({{kCut, 5}, {kCopied, 6}}));
+}
+
 }  // namespace
 }  // namespace tactus::worker
