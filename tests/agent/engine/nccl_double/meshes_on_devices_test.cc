@@ -167,6 +167,8 @@ std::vector<Case> Cases() {
   block.options.block_momentum = 0.3;
   mesh_task::Way bfloat16 = OfSgd("Bfloat16");  // between replicas
   bfloat16.options.encoding.dense = SixteenBits(kBfloat16Format);
+  mesh_task::Way float16 = OfSgd("Float16");  // with scales, another one at each place
+  float16.options.encoding.dense = SixteenBits(kFloat16Format);
   const mesh_task::Way plain = WayOf("PlainSgd", SgdOptions{.learning_rate = 0.01});
   constexpr auto kAdasum = policies::Aggregation::kAdasum;
   std::vector<Case> cases;
@@ -179,6 +181,8 @@ std::vector<Case> Cases() {
       cases.push_back({Clipped(OfLamb()), shape, true, staged});
       cases.push_back({Clipped(block), shape, true, staged});
       cases.push_back({bfloat16, shape, false, staged});
+      cases.push_back({float16, shape, false, staged});
+      cases.push_back({Clipped(float16), shape, true, staged});
       cases.push_back({plain, shape, false, staged, kAdasum});
       cases.push_back({OfAdam(), shape, true, staged, kAdasum});
     }
