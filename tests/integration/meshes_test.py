@@ -82,12 +82,15 @@ class MeshesTest(TwoNodes):
         done = self.done(job)
         return done, self.result(job)
 
-    def check_equal(self, found, expected, bound=BOUND):
+    def distance(self, found, expected):
         self.assertEqual(set(found), set(expected))
         length = norm(value for values in expected.values() for value in values)
         apart = norm(a - b for name in expected for a, b in zip(found[name], expected[name], strict=True))
         self.assertGreater(length, 0)
-        self.assertLess(apart / length, bound)
+        return apart / length
+
+    def check_equal(self, found, expected, bound=BOUND):
+        self.assertLess(self.distance(found, expected), bound)
 
     def test_every_layout_trains_as_the_dense_model(self):
         dense, expected = self.run_job()
@@ -333,8 +336,10 @@ class MeshesTest(TwoNodes):
                 self.assertAlmostEqual(float(done["result"]["train_loss"]), loss, delta=1e-3)
         rounds = json.loads(self.cluster.tactus("get", "rounds", job, "-o", "json")[1])["rounds"]
         sent = int(rounds[-1]["bytes"])
+        # As far off as workers are that hold all, whose roundings are others.
+        _, rounded, _ = self.run_windows("none", 1, encoding="bfloat16")
         _, halved, job = self.run_windows("1d", 2, encoding="bfloat16")
-        self.check_equal(halved, expected, 1e-2)
+        self.check_equal(halved, expected, 2 * self.distance(rounded, expected))
         rounds = json.loads(self.cluster.tactus("get", "rounds", job, "-o", "json")[1])["rounds"]
         self.assertLess(int(rounds[-1]["bytes"]), 0.6 * sent)
         self.assertNotEqual(sent, 0)
