@@ -75,6 +75,8 @@ class Aggregator {
   // How many segments, from the front, may leave while the lanes are not final yet.
   virtual std::size_t early_segments() const { return 0; }
   virtual void SegmentReady(std::size_t segment) = 0;  // requires by_segments()
+  // Where members have parts, this and Poll may wait for the replica, and no collective of its
+  // groups may be started between Finish and Wait.
   virtual void Finish() = 0;
   virtual collective::Progress Poll() = 0;
   // Collective::WaitOnDevice of all that is under way and still to come; after Finish, before Wait.
