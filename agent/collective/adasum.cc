@@ -78,11 +78,9 @@ AdasumReduction::AdasumReduction(Transport& transport, cuda::Device& device,
       segments_(segments),
       sums_(segments.size() * cuda::kAdasumSumsPerSegment),
       places_(PlacesOf(transport.size(), nodes)),
-      replica_(std::move(replica)),
-      row_down_(device.MakeMark()),
+      replica_(std::move(replica), device, segments),
       results_(device.AllocateOnHost<double>(kLanes)) {
   TACTUS_CHECK(!replica_.in_parts() || nodes.empty());
-  TACTUS_CHECK(!replica_.in_parts() || replica_.counts.size() == segments.size());
   for (std::size_t node = 0; node < places_.size(); ++node) {
     const auto place = std::ranges::find(places_[node], transport.rank());
     if (place == places_[node].end()) continue;
@@ -202,21 +200,10 @@ void AdasumReduction::MakeRoom() {
   if (row_.size() != row) {
     row_ = device_.AllocateSums(row);
     row_inbox_ = device_.AllocateSums(row * node_size());
-    if (replica_.in_parts()) row_on_host_ = device_.AllocateOnHost<double>(row);
   }
   device_.Clear(row_.span());
-  AddOwnNorm();
+  replica_.AddNorm(buffer_, 0, InTail(kNorm2));
   device_.Widen(lanes_, tail().subspan(kLanes));
-}
-
-// Of what this member counts of the vector.
-void AdasumReduction::AddOwnNorm() {
-  if (!replica_.in_parts()) return device_.AddSquaredNorm(buffer_, InTail(kNorm2));
-  for (std::size_t i = 0; i < segments_.size(); ++i) {
-    if (!replica_.counts[i] || segments_[i].length == 0) continue;
-    device_.AddSquaredNorm(At({.offset = segments_[i].offset, .length = segments_[i].length}),
-                           InTail(kNorm2));
-  }
 }
 
 template <typename Number>
@@ -337,9 +324,7 @@ void AdasumReduction::PlanSum(std::span<double> row, const std::vector<std::size
 
 void AdasumReduction::SetPartials(cuda::FlatRange slice, const cuda::AdasumPair& pair) {
   std::vector<cuda::SegmentPart> parts = cuda::PartsOf(slice, segments_);
-  if (replica_.in_parts()) {
-    std::erase_if(parts, [this](const auto& part) { return !replica_.counts[part.segment]; });
-  }
+  std::erase_if(parts, [this](const auto& part) { return !replica_.Counts(part.segment); });
   device_.Clear(sums());
   device_.AdasumPartials(pair, parts, sums());
   device_.CountNonFinite(sums(), InTail(kNonfinite));
@@ -347,17 +332,7 @@ void AdasumReduction::SetPartials(cuda::FlatRange slice, const cuda::AdasumPair&
 
 // Behind sums between the two halves of a tree: these are of a part, and alike for all who have it.
 void AdasumReduction::PlanReplicaSum(std::span<double> row) {
-  if (replica_.in_parts()) PlanAct([this, row] { SumOverReplica(row); });
-}
-
-// row <- its sum over the replica.
-void AdasumReduction::SumOverReplica(std::span<double> row) {
-  const std::span<double> on_host = row_on_host_.span().first(row.size());
-  device_.Copy(row, on_host);
-  row_down_->Record();
-  row_down_->Wait();
-  completion_ = replica_.add(on_host);
-  device_.Copy(on_host, row);
+  if (replica_.in_parts()) PlanAct([this, row] { completion_ = replica_.Add(row); });
 }
 
 }  // namespace tactus::collective

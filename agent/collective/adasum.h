@@ -137,8 +137,6 @@ class AdasumReduction {
 
   void MakeRoom();
   void SetPartials(cuda::FlatRange slice, const cuda::AdasumPair& pair);
-  void AddOwnNorm();
-  void SumOverReplica(std::span<double> row);
   void Advance();
   void DoSteps();
   void TakeResults();
@@ -168,9 +166,8 @@ class AdasumReduction {
   const cuda::SegmentTable segments_;
   const std::size_t sums_;                      // doubles in a row of sums
   const std::vector<std::vector<int>> places_;  // ranks [nodes, node_size]
-  const ReplicaSums replica_;
-  std::size_t node_ = 0;   // of this member
-  std::size_t local_ = 0;  // its place in the node
+  std::size_t node_ = 0;                        // of this member
+  std::size_t local_ = 0;                       // its place in the node
 
   // The open reduction.
   std::span<float> buffer_;
@@ -185,9 +182,7 @@ class AdasumReduction {
   bool open_ = false;
   Completion completion_;  // once it is over
 
-  // A row of sums between the members of a replica, once the device has brought it down.
-  cuda::Array<double> row_on_host_;
-  const std::unique_ptr<cuda::Mark> row_down_;
+  DeviceReplicaSums replica_;
 
   cuda::Array<double> results_;  // [kLanes] the tail's first numbers, in the host's memory
 };

@@ -3,11 +3,15 @@
 
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "agent/collective/transport.h"
+#include "cuda/device.h"
+#include "cuda/ops/segments.h"
 
 namespace tactus::collective {
 
@@ -25,6 +29,36 @@ struct ReplicaSums {
   std::function<Completion(std::span<double> sums)> add{};
 
   bool in_parts() const { return add != nullptr; }
+};
+
+// Sums over vectors that the members have parts of, laid out by the segments. Vectors and sums are
+// the device's memory. One thread.
+class DeviceReplicaSums {
+ public:
+  // device outlives this. Requires: where members have parts, as many counts as segments.
+  DeviceReplicaSums(ReplicaSums sums, cuda::Device& device, cuda::SegmentTable segments);
+
+  bool in_parts() const { return sums_.in_parts(); }
+
+  // Whether this member counts a segment: it does, where it has all of the model.
+  bool Counts(std::size_t segment) const { return !in_parts() || sums_.counts[segment]; }
+
+  // norm2[0] grows by the squared norm of what this member counts of a stretch, which begins at the
+  // offset and may end within a segment.
+  void AddNorm(std::span<const float> stretch, std::size_t offset, std::span<double> norm2);
+
+  // row <- the sum of the members' rows, which are of one length. By all members, as
+  // ReplicaSums::add; it waits for the device. Requires: in_parts().
+  Completion Add(std::span<double> row);
+
+ private:
+  const ReplicaSums sums_;
+  cuda::Device& device_;
+  const cuda::SegmentTable segments_;
+  // A row between the members; left alone by this thread until the device has read it, which it has
+  // when it does the next copy.
+  cuda::Array<double> on_host_;
+  const std::unique_ptr<cuda::Mark> down_;
 };
 
 }  // namespace tactus::collective

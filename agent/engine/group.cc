@@ -8,13 +8,18 @@
 namespace tactus::engine {
 namespace {
 
-std::vector<cuda::FlatRange> CopiesOf(const ReplicaSums& sums, const cuda::SegmentTable& segments) {
+// Neighbours are one range: each is a copy to the host and one back.
+std::vector<cuda::FlatRange> CopiesOf(const collective::ReplicaSums& sums,
+                                      const cuda::SegmentTable& segments) {
   std::vector<cuda::FlatRange> copies;
   if (sums.copies.empty()) return copies;
   TACTUS_CHECK(sums.copies.size() == segments.size());
   for (std::size_t i = 0; i < segments.size(); ++i) {
     if (!sums.copies[i]) continue;
-    copies.push_back({.offset = segments[i].offset, .length = segments[i].length});
+    const bool joins =
+        !copies.empty() && copies.back().offset + copies.back().length == segments[i].offset;
+    if (!joins) copies.push_back({.offset = segments[i].offset, .length = 0});
+    copies.back().length += segments[i].length;
   }
   return copies;
 }

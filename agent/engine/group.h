@@ -28,7 +28,7 @@ struct GroupBuffers {
   std::span<float> gradients;
   std::span<double> loss_sum;
   BringStretch bring;
-  ReplicaSums replica_sums;
+  collective::ReplicaSums replica_sums;
   bool registered = false;
 };
 
@@ -60,7 +60,7 @@ class Group {
   void ClearVector();
   // And its losses, until its combination takes them over.
   std::span<double> loss_sum() const { return loss_sum_; }
-  const ReplicaSums& replica_sums() const { return replica_sums_; }
+  const collective::ReplicaSums& replica_sums() const { return replica_sums_; }
 
   const policies::Plan& plan() const { return plan_; }  // in force
   // Of the round under way, or the next: the same, but for a window that goes on.
@@ -106,7 +106,7 @@ class Group {
   collective::Transport& transport_;
   const std::span<float> gradients_;
   const std::span<double> loss_sum_;
-  const ReplicaSums replica_sums_;
+  const collective::ReplicaSums replica_sums_;
   const bool replaced_;   // by passes, vector and all: see EngineBuffers
   const bool registers_;  // the gradients, where the plan allows it
   bool registered_;       // they are now

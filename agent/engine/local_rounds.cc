@@ -49,7 +49,7 @@ class LocalRounds : public Synchronizer {
   LocalRounds(Member& member, Group& group)
       : Synchronizer(member, group, {.local_updates = true, .elastic = member.options.elastic}),
         step_norm2_(member.device.AllocateSums(1)),
-        parts_norms_(group.replica_sums(), member.device, member.segments),
+        replica_(group.replica_sums(), member.device, member.segments),
         loss_on_host_(member.device.AllocateOnHost<double>(1)),
         gate_on_host_(member.device.AllocateOnHost<double>(cuda::kGateLength)) {}
 
@@ -181,17 +181,17 @@ class LocalRounds : public Synchronizer {
   // step_norm2_ <- the squared norm of all of the replica's gradient. A member's loss that is not
   // finite shuts its gate, so it has to shut those of the others: their parameters are one model's.
   Completion TakeStepNorm(std::span<const float> gradients) {
-    if (parts_norms_.in_parts()) {
+    if (replica_.in_parts()) {
       const std::span<double> loss = loss_on_host_.span();
       member_.device.Copy(group_.loss_sum(), loss);
       member_.device.Synchronize();
       loss[0] -= loss[0];  // 0, or not a number
       member_.device.Copy(loss, step_norm2_.span());
-      return parts_norms_.FindWhole(gradients, step_norm2_.span());
+    } else {
+      member_.device.Clear(step_norm2_.span());
     }
-    member_.device.Clear(step_norm2_.span());
-    member_.device.AddSquaredNorm(gradients, step_norm2_.span());
-    return {};
+    replica_.AddNorm(gradients, 0, step_norm2_.span());
+    return replica_.in_parts() ? replica_.Add(step_norm2_.span()) : Completion{};
   }
 
   // With what this member had of a window as its group was lost: up to the end of its last step.
@@ -337,8 +337,8 @@ class LocalRounds : public Synchronizer {
     round.gradient_share = told ? weights.sum * weights.sum / (weights.squares * round.updates) : 0;
   }
 
-  cuda::Sums step_norm2_;             // of the gradient of one of the window's steps
-  CountedNorms parts_norms_;          // where members have parts
+  cuda::Sums step_norm2_;  // of the gradient of one of the window's steps
+  collective::DeviceReplicaSums replica_;
   cuda::Array<double> loss_on_host_;  // there, up to the step
   cuda::Array<double> gate_on_host_;  // as it was when the window was combined
   policies::LearningRate::LocalStep step_{};

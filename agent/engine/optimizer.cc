@@ -82,7 +82,8 @@ Optimizer::Optimizer(const OptimizerOptions& options, cuda::Device& device,
 }
 
 collective::Completion Optimizer::Step(std::span<float> gradients, StepScale scale,
-                                       std::span<float> parameters, const ReplicaSums& replica) {
+                                       std::span<float> parameters,
+                                       const collective::ReplicaSums& replica) {
   ++steps_;
   if (one_bit_.frozen) ++one_bit_.frozen_steps;
   const auto* const lamb = std::get_if<LambOptions>(&options_);
@@ -256,7 +257,7 @@ void Optimizer::MakeRoomForLayers() {
 collective::Completion Optimizer::SumLayers(const cuda::LambStep& step,
                                             const cuda::LambBuffers& buffers,
                                             std::span<const double> gate,
-                                            const ReplicaSums& replica) {
+                                            const collective::ReplicaSums& replica) {
   constexpr std::size_t kSums = cuda::kLambSumsPerSegment;
   MakeRoomForLayers();
   const std::span<double> on_device = LayerSums();

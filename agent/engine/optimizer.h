@@ -13,8 +13,8 @@
 #include <variant>
 #include <vector>
 
+#include "agent/collective/replica_sums.h"
 #include "agent/collective/transport.h"
-#include "agent/engine/combine/replica_sums.h"
 #include "agent/engine/foreign_optimizer.h"
 #include "agent/engine/one_bit_state.h"
 #include "base/fields.h"
@@ -218,7 +218,8 @@ class Optimizer {
   // together, all with the same gate, and who needs norms of whole segments waits for theirs.
   // Returns how that ended: where it failed nothing has changed, and no step was counted.
   collective::Completion Step(std::span<float> gradients, StepScale scale,
-                              std::span<float> parameters, const ReplicaSums& replica = {});
+                              std::span<float> parameters,
+                              const collective::ReplicaSums& replica = {});
 
   // A part of a step, element by element as Step takes it; counts nothing. Requires: the options
   // are elementwise.
@@ -307,7 +308,8 @@ class Optimizer {
               std::span<float> parameters);
   cuda::LambStep StepOf(const LambOptions& lamb, const StepScale& scale) const;
   collective::Completion SumLayers(const cuda::LambStep& step, const cuda::LambBuffers& buffers,
-                                   std::span<const double> gate, const ReplicaSums& replica);
+                                   std::span<const double> gate,
+                                   const collective::ReplicaSums& replica);
   // layer_sums_ as a step has them that is not frozen.
   std::span<double> LayerSums() {
     return layer_sums_.span().first(cuda::kLambSumsPerSegment * segments_.size());

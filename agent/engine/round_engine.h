@@ -72,7 +72,7 @@ struct EngineBuffers {
   // same edge, at which state and parameters are whole. Empty: each has all of it.
   std::function<collective::Completion()> gather_parts{};
   // Likewise: norms are of what was combined, and of each local step's gradient, over all parts.
-  ReplicaSums replica_sums{};
+  collective::ReplicaSums replica_sums{};
   // Whether all members have registered the gradients with their transports
   // (collective::RegisterTogether).
   bool registered = false;

@@ -74,7 +74,7 @@ class MeshMember {
   // Of a group that is lost: this member's.
   engine::HashedParameters HashOfReplica(const engine::HashedParameters& own);
 
-  // As engine::ReplicaSums::add.
+  // As collective::ReplicaSums::add.
   collective::Completion AddOverReplica(std::span<double> sums);
 
   // Brings what this member has of the first replica to rank 0, by all members of the group, which

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "agent/collective/bucketing.h"
+#include "agent/collective/replica_sums.h"
 #include "agent/collective/transport.h"
 #include "agent/engine/combine/encoding.h"
 #include "agent/engine/combine/lanes.h"
-#include "agent/engine/combine/replica_sums.h"
 #include "cuda/device.h"
 #include "cuda/ops/segments.h"
 #include "policies/adascale.h"
@@ -109,7 +109,7 @@ std::unique_ptr<Aggregator> MakeAverage(collective::Transport& transport,
 struct AdasumOptions {
   // The node of each rank; empty: all apart. Replicas of members that have parts always are.
   std::vector<std::uint32_t> nodes{};
-  ReplicaSums replica{};
+  collective::ReplicaSums replica{};
 };
 
 // Adasum of the members' means, or of their nodes' or replicas'. Its operator is of whole vectors,

@@ -15,7 +15,7 @@ Combination::Combination(collective::Transport& transport, cuda::Device& device,
       lanes_(options.lanes),
       loss_sum_(options.loss_sum),
       bring_(std::move(options.bring)),
-      parts_norms_(options.replica_sums, device, segments),
+      replica_(options.replica_sums, device, segments),
       average_(MakeAverage(
           transport, collective::MakeBuckets(segments, length_ + lanes_, options.bucket_bytes),
           length_, before_leave())),
@@ -80,12 +80,9 @@ void Combination::BeforeLeave(std::span<float> stretch) {
 }
 
 void Combination::TakeOwnNorm(std::span<float> own, std::size_t offset) {
-  if (!parts_norms_.in_parts()) {
-    if (!bring_ || !bring_(own, own_norm2())) device_.AddSquaredNorm(own, own_norm2());
-    return;
-  }
-  if (bring_) bring_(own, {});
-  parts_norms_.AddOf(own, offset, own_norm2());
+  const bool in_parts = replica_.in_parts();
+  const bool found = bring_ && bring_(own, in_parts ? std::span<double>() : own_norm2());
+  if (in_parts || !found) replica_.AddNorm(own, offset, own_norm2());
 }
 
 void Combination::Finish() {
@@ -112,8 +109,9 @@ collective::Progress Combination::Follow(const cuda::RoundGate& gate) {
 
 // False: the group was lost meanwhile.
 bool Combination::FindWholeNorm() {
-  if (!parts_norms_.in_parts()) return true;
-  const collective::Completion found = parts_norms_.FindWhole(buffer_.first(length_), norm2());
+  if (!replica_.in_parts()) return true;
+  replica_.AddNorm(buffer_.first(length_), 0, norm2());
+  const collective::Completion found = replica_.Add(norm2());
   if (found.progress == collective::Progress::kFailed) lost_ = found;
   return !lost_;
 }
@@ -127,7 +125,7 @@ void Combination::Lose(collective::Completion lost) {
 // does what the gate let through.
 void Combination::QueueResults(const cuda::RoundGate& gate, const std::uint32_t* lost) {
   // Where members have parts it was found before.
-  if (!parts_norms_.in_parts()) device_.AddSquaredNorm(buffer_.first(length_), norm2());
+  if (!replica_.in_parts()) device_.AddSquaredNorm(buffer_.first(length_), norm2());
   const std::span<float> tail = buffer_.last(lanes_);
   const GateLanes lanes = GateLanesOf(tail);
   device_.GateRound(

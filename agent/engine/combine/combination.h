@@ -12,11 +12,11 @@
 #include <span>
 #include <vector>
 
+#include "agent/collective/replica_sums.h"
 #include "agent/collective/transport.h"
 #include "agent/engine/combine/aggregator.h"
 #include "agent/engine/combine/encoding.h"
 #include "agent/engine/combine/lanes.h"
-#include "agent/engine/combine/replica_sums.h"
 #include "cuda/device.h"
 #include "cuda/ops/round_gate.h"
 #include "cuda/ops/segments.h"
@@ -41,7 +41,7 @@ struct CombinationOptions {
   // losses, which leaves with its vector.
   std::span<double> loss_sum{};
   BringStretch bring{};  // of this member; may be empty
-  ReplicaSums replica_sums{};
+  collective::ReplicaSums replica_sums{};
 };
 
 // What a window of local steps left behind: one number each in the device's memory, which outlive
@@ -167,7 +167,7 @@ class Combination {
   const std::size_t lanes_;
   const std::span<double> loss_sum_;
   const BringStretch bring_;
-  CountedNorms parts_norms_;
+  collective::DeviceReplicaSums replica_;
   const std::unique_ptr<Aggregator> average_;
   const std::unique_ptr<Aggregator> adasum_;
 

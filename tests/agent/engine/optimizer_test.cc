@@ -121,11 +121,12 @@ TEST(OptimizerTest, LambOfPartsGoesByTheSumsOfItsReplica) {
   Vector gradients = RandomVector(2);
   std::vector<double> told;
   const std::vector<double> of_all = {16, 4, 9, 81};
-  const ReplicaSums replica{.counts = {true, false}, .add = [&](std::span<double> sums) {
-                              told.assign(sums.begin(), sums.end());
-                              std::ranges::copy(of_all, sums.begin());
-                              return collective::Completion();
-                            }};
+  const collective::ReplicaSums replica{.counts = {true, false},
+                                        .add = [&](std::span<double> sums) {
+                                          told.assign(sums.begin(), sums.end());
+                                          std::ranges::copy(of_all, sums.begin());
+                                          return collective::Completion();
+                                        }};
 
   const cuda::LambStep step{.learning_rate = 0.125,
                             .weight_decay = 0.125,
@@ -151,10 +152,11 @@ TEST(OptimizerTest, AStepWhoseSumsAreLostWasNone) {
     state.emplace_back(buffer.begin(), buffer.end());
   }
   Vector gradients = RandomVector(3);
-  const ReplicaSums replica{.counts = {true, true}, .add = [](std::span<double>) {
-                              return collective::Completion{
-                                  .progress = collective::Progress::kFailed, .reason = "the test"};
-                            }};
+  const collective::ReplicaSums replica{.counts = {true, true}, .add = [](std::span<double>) {
+                                          return collective::Completion{
+                                              .progress = collective::Progress::kFailed,
+                                              .reason = "the test"};
+                                        }};
 
   const collective::Completion stepped =
       trainee.optimizer.Step(gradients, {.learning_rate = 0.125}, trainee.parameters, replica);
@@ -171,10 +173,10 @@ TEST(OptimizerTest, AStepWhoseSumsAreLostWasNone) {
 // Who goes by each element alone asks nobody, and nobody asks where no step is taken.
 TEST(OptimizerTest, SumsAreAskedForWhereAStepNeedsThem) {
   int asked = 0;
-  const ReplicaSums replica{.counts = {true, true}, .add = [&](std::span<double>) {
-                              ++asked;
-                              return collective::Completion();
-                            }};
+  const collective::ReplicaSums replica{.counts = {true, true}, .add = [&](std::span<double>) {
+                                          ++asked;
+                                          return collective::Completion();
+                                        }};
   const std::vector<double> shut(cuda::kGateLength);
   for (const OptimizerOptions& options : kAll) {
     Trainee trainee(options);

@@ -43,7 +43,7 @@ struct PartRun {
   std::function<Completion(std::size_t gathering)> gather = [](std::size_t) {
     return Completion();
   };
-  ReplicaSums sums{.counts = {true}};
+  collective::ReplicaSums sums{.counts = {true}};
   std::uint64_t asks_after = 1;  // rank 0, in the round behind so many; kRounds: not
 };
 

@@ -78,7 +78,7 @@ struct Trainee {
   std::span<float> parameters{};
   std::span<float> gradients{};
   double& loss_sum;
-  engine::ReplicaSums replica_sums{};
+  collective::ReplicaSums replica_sums{};
   policies::Encoding encoding = policies::Encoding::kDense;
 };
 
@@ -128,7 +128,7 @@ std::size_t GradientsOf(const Model& model, int members) {
 }
 
 // Over the replica whose part the model is.
-engine::ReplicaSums SumsOf(const PartitionedModel& model, collective::MeshGroups& groups) {
+collective::ReplicaSums SumsOf(const PartitionedModel& model, collective::MeshGroups& groups) {
   return {
       .counts = model.counts(), .copies = model.copies(), .add = [&groups](std::span<double> sums) {
         collective::Completion row = engine::SumExactly(*groups.row, sums);
