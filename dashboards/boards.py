@@ -117,6 +117,8 @@ TRAINING = {
               (f"tactus_worker_idle_ratio{JOB}", "rank {{rank}}"), min=0, max=1, steps=GREEN_TO_RED(0.2, 0.5)),
         graph("Speed by worker", "Samples a second of each while it computes.", "short",
               (f"tactus_worker_samples_per_second{JOB}", "rank {{rank}}"), min=0),
+        graph("Link by worker", "What the others together can bring each at once. An exchange is over when the slowest is through with it.", "Bps",
+              (f"tactus_worker_link_bytes_per_second{JOB}", "rank {{rank}}"), min=0),
         table("Where the workers run", "Node and device of each rank.", (f"tactus_worker_info{JOB}", ""), facts=True),
     ],
 }

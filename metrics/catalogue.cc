@@ -272,6 +272,10 @@ constexpr MetricSpec kMetrics[] = {
              "samples/s", "Samples a second while computing, over the last 20 rounds."),
     GaugeRow("tactus_worker_idle_ratio", {kCoordinator, kWorker, {{kJobLabel, kRankLabel}}},
              "ratio", "Share of time neither computing nor transferring, over the last 20 rounds."),
+    GaugeRow("tactus_worker_link_bytes_per_second",
+             {kCoordinator, kWorker, {{kJobLabel, kRankLabel}}}, "bytes/s",
+             "What the other workers together can bring this one at once, over the last 20 rounds; "
+             "none while messages are too short to tell."),
     GaugeRow("tactus_agent_workers", {kAgent, kProcess}, "workers", "Worker processes running."),
     GaugeRow("tactus_agent_connected", {kAgent, kProcess}, "1",
              "1 while the coordinator's stream is up."),

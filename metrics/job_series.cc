@@ -8,8 +8,8 @@ namespace {
 
 constexpr double kNanoseconds = 1e9;  // of a second; divided by, which keeps 7.5 s exact
 constexpr std::string_view kTraining = "running";
-// Of a worker: info, batch, speed, idle.
-constexpr std::size_t kSeriesOfWorker = 4;
+// Of a worker: info, batch, speed, idle, link.
+constexpr std::size_t kSeriesOfWorker = 5;
 
 std::optional<double> Positive(double value) {
   if (!(value > 0)) return std::nullopt;
@@ -321,23 +321,27 @@ void JobSeries::WriteWorkers(MetricPage& page, const std::vector<Job>& jobs) {
                  1);
     }
   }
+  using Value = std::optional<double>;
   struct Figure {
     std::string_view metric;
-    double (*value)(const JobFigures::Worker& worker);
+    Value (*value)(const JobFigures::Worker& worker);
   };
   constexpr Figure kFigures[] = {
       {"tactus_worker_batch_samples",
-       [](const JobFigures::Worker& worker) -> double { return worker.batch; }},
+       [](const JobFigures::Worker& worker) -> Value { return worker.batch; }},
       {"tactus_worker_samples_per_second",
-       [](const JobFigures::Worker& worker) { return worker.samples_per_second; }},
+       [](const JobFigures::Worker& worker) -> Value { return worker.samples_per_second; }},
       {"tactus_worker_idle_ratio",
-       [](const JobFigures::Worker& worker) { return worker.idle_ratio; }}};
+       [](const JobFigures::Worker& worker) -> Value { return worker.idle_ratio; }},
+      {"tactus_worker_link_bytes_per_second",
+       [](const JobFigures::Worker& worker) { return Positive(worker.link_bytes_per_second); }}};
   for (const Figure& figure : kFigures) {
     for (const Job& job : jobs) {
       const std::size_t ranks = std::min(job.figures.workers.size(), job.ranks);
       for (std::size_t rank = 0; rank < ranks; ++rank) {
-        page.Write(figure.metric, {{"job_id", job.name}, {"rank", std::to_string(rank)}},
-                   figure.value(job.figures.workers[rank]));
+        const Value value = figure.value(job.figures.workers[rank]);
+        if (!value) continue;
+        page.Write(figure.metric, {{"job_id", job.name}, {"rank", std::to_string(rank)}}, *value);
       }
     }
   }

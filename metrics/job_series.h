@@ -56,6 +56,7 @@ struct JobFigures {
     std::uint32_t batch = 0;
     double samples_per_second = 0;
     double idle_ratio = 0;
+    double link_bytes_per_second = 0;  // 0: not known, and no series
   };
   std::vector<Worker> workers{};                  // by rank; series of ranks that are no more go
   std::optional<ValidationFigures> validation{};  // the newest

@@ -281,7 +281,7 @@ Proposal AutoEncoding::Change(const Situation& situation, const Candidate& to, d
       .metric = kUsefulSamplesPerSecond,
       .predicted_gain = promised_,
       .alternatives = {{ValueOf(situation.in_force, Axis::kEncoding), 0}},
-      .reason = "a transfer of " + Figure(transfer) + " s against a step of " + Figure(step) +
+      .reason = TransferText(transfer, seen.SlowestLink()) + " against a step of " + Figure(step) +
                 " s: " + ValueOf(to.plan, Axis::kEncoding) + ", in " +
                 Percent(ShareIn(to.plan.encoding, seen)) + " of float32's bytes, should teach " +
                 Percent(promised_) + " more in a second; tried out"};

@@ -346,8 +346,9 @@ Proposal AutoSynchronization::Change(const Situation& situation, const Candidate
     const std::string value = ValueOf(other.plan, Axis::kSynchronization);
     if (value != chosen) decision.alternatives.push_back({value, other.useful / now - 1});
   }
-  decision.reason = "a transfer of " + Figure(transfer) + " s against a step of " + Figure(step) +
-                    " s: " + chosen + " should teach " + Percent(gain) + " more in a second";
+  decision.reason = TransferText(transfer, seen.SlowestLink()) + " against a step of " +
+                    Figure(step) + " s: " + chosen + " should teach " + Percent(gain) +
+                    " more in a second";
   gain_least_.Tire();
   const double rate = UsefulRate(situation.in_force, seen);
   promised_ = rate > 0 ? std::max(UsefulRate(to.plan, seen) / rate, kCreditMin) : 1;

@@ -38,8 +38,8 @@ bool Sound(const Observations& seen) {
   };
   const auto open = [&](const auto& round) { return round.second.reported.size() == members; };
   const auto finite = [](double value) { return std::isfinite(value); };
-  return seen.speeds_now_.size() == members && std::ranges::all_of(seen.speeds_now_, speed) &&
-         std::ranges::all_of(seen.open_, open) &&
+  return Sound(seen.links_) && seen.speeds_now_.size() == members &&
+         std::ranges::all_of(seen.speeds_now_, speed) && std::ranges::all_of(seen.open_, open) &&
          seen.rounds_.size() <= Observations::kRoundsKept &&
          seen.transfers_.size() <= Observations::kTransfersKept &&
          std::ranges::all_of(seen.transfers_, finite) && finite(seen.seconds_) &&
@@ -56,6 +56,7 @@ void Observations::Start(const StartingGroup& group) {
   speeds_known_ = false;
   open_.clear();
   transfers_.clear();
+  links_.Start(members);
   rounds_of_group_ = 0;
   seconds_of_group_ = 0;
   orthogonality_rounds_ = 0;
@@ -96,6 +97,7 @@ void Observations::Observe(const Report& report) {
   OpenRound* open = Open(report);
   if (open == nullptr) return;
   estimators_[report.rank].Observe(report.samples, report.compute_seconds, report.steps);
+  links_.Observe(report);
   open->reported[report.rank] = true;
   WholeRound& sums = open->sums;
   if (std::isfinite(report.round_seconds) && report.round_seconds > 0) {

@@ -11,6 +11,7 @@
 
 #include "base/fields.h"
 #include "policies/gradient_noise.h"
+#include "policies/link_rates.h"
 #include "policies/loss_history.h"
 #include "policies/loss_trend.h"
 #include "policies/loss_window.h"
@@ -145,6 +146,9 @@ class Observations {
   // who began earlier was the longest.
   std::optional<double> TransferSeconds() const;
 
+  // The link that this waits for, where it is slower than usual.
+  std::optional<SlowLink> SlowestLink() const { return links_.Slow(); }
+
   // phi, the gradient noise scale (RoundNoise). [samples] Empty until it was measured; lasts
   // while rounds do not measure it, those of Adasum.
   std::optional<double> NoiseScale() const { return noise_.Samples(); }
@@ -198,6 +202,7 @@ class Observations {
     archive("losses", seen.losses_);
     archive("history", seen.history_);
     archive("transfers", seen.transfers_);
+    archive("links", seen.links_);
     archive("noise", seen.noise_);
     archive("orthogonality", seen.orthogonality_);
     archive("orthogonality_rounds", seen.orthogonality_rounds_);
@@ -245,6 +250,7 @@ class Observations {
   LossWindow losses_;
   LossHistory history_;
   std::deque<double> transfers_;
+  LinkRates links_;
   RoundNoise noise_;
   double orthogonality_ = 0;
   int orthogonality_rounds_ = 0;

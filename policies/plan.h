@@ -152,6 +152,9 @@ struct Report {
   double update_seconds = 0;
   // Of neighbours: of that, from when all had come until this worker had what its own sent it.
   double exchange_seconds = 0;
+  // What its peers together can bring it at once, as its collectives since the report before tell;
+  // 0: not known.
+  double link_bytes_per_second = 0;
   std::uint64_t bytes_sent = 0;     // payload of the collectives
   double gradient_norm2_local = 0;  // ||g_i||^2 of this worker's mean gradient; 0 without samples
   // ||g||^2 of the combined gradient; periodic: of the window's mean gradient, as its delta tells.

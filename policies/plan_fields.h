@@ -52,6 +52,7 @@ void Fields(auto& archive, Of<Report> auto& report) {
   archive("round_seconds", report.round_seconds);
   archive("update_seconds", report.update_seconds);
   archive("exchange_seconds", report.exchange_seconds);
+  archive("link_bytes_per_second", report.link_bytes_per_second);
   archive("bytes_sent", report.bytes_sent);
   archive("gradient_norm2_local", report.gradient_norm2_local);
   archive("gradient_norm2_global", report.gradient_norm2_global);

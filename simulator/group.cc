@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "agent/collective/mesh_costs.h"
 #include "agent/collective/operation.h"
 #include "base/check.h"
 
@@ -74,6 +75,7 @@ class GroupTransport : public collective::Transport {
   std::unique_ptr<collective::Collective> Start(const collective::Operation& operation) override {
     return std::make_unique<GroupCollective>(group_, rank_, operation);
   }
+  double TakeLinkRate() override { return group_.TakeLinkRate(rank_); }
   collective::Awaiting awaiting() override { return group_.AwaitingOf(rank_); }
   std::vector<int> failed() override { return group_.FailedFor(rank_); }
   void Abort(const std::string& reason) override { group_.Fail(reason); }
@@ -287,14 +289,31 @@ void Group::Compute(std::span<const int> ranks) {
   }
   Combine();
   Send(ranks);
+  const bool of_all = ranks.size() == members_.size();
+  const double own = BytesOf(parts_.front()->operation, ranks.front()) / ranks.size();
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     Member& member = MemberOf(ranks[i]);
+    member.measured = member.measured || (of_all && own >= collective::kMeasuredMin);
     parts_[i]->computed = true;
     parts_[i]->finished = member.free_from = times_[i];
     member.next.pop_front();
     const bool ends = times_[i] != kNever;
     if (member.awaited == parts_[i] && ends) member.process->WakeAt(times_[i]);
   }
+}
+
+// As a mesh measures it (collective::LinkMeter), of which it gets as much as the links give.
+double Group::TakeLinkRate(int rank) {
+  if (!std::exchange(MemberOf(rank).measured, false)) return 0;
+  const std::size_t to = places_.hosts[static_cast<std::size_t>(rank)];
+  std::vector<double> rates;
+  for (const int other : everybody_) {
+    const std::size_t from = places_.hosts[static_cast<std::size_t>(other)];
+    if (other != rank) rates.push_back(network_.Rate(from, to));
+  }
+  const auto middle = rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2);
+  std::ranges::nth_element(rates, middle);
+  return *middle / static_cast<double>(std::ranges::count(places_.hosts, to));
 }
 
 // The member's own operation.

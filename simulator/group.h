@@ -104,6 +104,7 @@ class Group {
     Instant free_from{};            // when the last one computed is done for it
     const Part* awaited = nullptr;  // that it sleeps until the end of
     bool gone = false;              // starts nothing any more
+    bool measured = false;          // by messages that were long enough, since it was asked for
   };
 
   Member& MemberOf(int rank) { return members_[static_cast<std::size_t>(rank)]; }
@@ -114,6 +115,7 @@ class Group {
   collective::Progress At(int rank, const Part& part) const;
   collective::Completion Wait(int rank, const Part& part);
   void Release(int rank, const Part& part);
+  double TakeLinkRate(int rank);
   collective::Awaiting AwaitingOf(int rank) const;
   std::vector<int> FailedFor(int rank) const;
   void Leave(int rank);

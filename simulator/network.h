@@ -71,6 +71,7 @@ class Way {
     return Duration(static_cast<Duration::rep>(nanoseconds + 0.5));
   }
 
+  double nanoseconds_per_byte() const { return nanoseconds_per_byte_; }
   Duration latency() const { return latency_; }
   Duration credit() const { return credit_; }  // that an idle way has saved up
 
@@ -138,6 +139,16 @@ class Network {
     const std::uint32_t between = between_[group_of_[from] * groups_ + group_of_[to]];
     if (between == kNone) return {.ways = {IndexOf(kOut, from), IndexOf(kIn, to)}, .length = 2};
     return {.ways = {IndexOf(kOut, from), between, IndexOf(kIn, to)}, .length = 3};
+  }
+
+  // What one host can send another while nobody else sends anything; 0: all at once. [bytes/s]
+  double Rate(std::size_t from, std::size_t to) const {
+    double nanoseconds = 0;
+    const Route route = RouteOf(from, to);
+    for (std::size_t i = 0; i < route.length; ++i) {
+      nanoseconds = std::max(nanoseconds, ways_[route.ways[i]].nanoseconds_per_byte());
+    }
+    return nanoseconds > 0 ? 1e9 / nanoseconds : 0;
   }
 
   std::size_t ways() const { return ways_.size(); }

@@ -14,4 +14,8 @@ inline constexpr std::size_t kExtraLengthMax = 4096;
 // [elements]
 inline constexpr std::size_t kPieceLength = std::size_t{1} << 20;
 
+// Of the rest of a message that is still to come when its first bytes are there: of less nobody can
+// tell how fast a link is. [bytes]
+inline constexpr std::size_t kMeasuredMin = std::size_t{64} << 10;
+
 }  // namespace tactus::collective

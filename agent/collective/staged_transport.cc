@@ -46,6 +46,7 @@ class StagedTransport : public DeviceTransport {
     return std::make_unique<StagedCollective>(queue_, operation);
   }
 
+  double TakeLinkRate() override { return queue_->host().TakeLinkRate(); }
   Awaiting awaiting() override { return queue_->awaiting(); }
   std::vector<int> failed() override { return queue_->failed(); }
   void Abort(const std::string& reason) override { queue_->Abort(reason); }

@@ -11,6 +11,7 @@
 #include <numeric>
 #include <utility>
 
+#include "agent/collective/mesh_costs.h"
 #include "agent/collective/tcp_meeting.h"
 #include "base/check.h"
 
@@ -20,6 +21,10 @@ namespace {
 // Bytes of a long message that are worth waking up for: on a slow link the system would wake a
 // member for every packet, and a member with a small share of a core has no time for that.
 constexpr std::size_t kReadAtOnce = 128 << 10;
+
+// What comes while a member does something else for longer waits for it, and says nothing of the
+// link.
+constexpr Duration kAway = Seconds(0.2e-3);
 
 std::string WhyOf(const Moved& moved) {
   return moved.flow == Flow::kClosed ? "closed the connection" : std::strerror(moved.error);
@@ -80,7 +85,9 @@ TcpMesh::TcpMesh(const TcpMeeting& meeting, std::vector<MeshConnection> connecti
       size_(meeting.size),
       interrupt_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       streams_(connections.size()),
-      timeout_(meeting.timeout) {
+      timeout_(meeting.timeout),
+      now_(meeting.now),
+      meter_(static_cast<std::size_t>(meeting.size)) {
   TACTUS_CHECK(interrupt_.open());
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     streams_[i].connection = std::move(connections[i]);
@@ -134,6 +141,7 @@ bool TcpMesh::WaitReceived(int peer, Lane lane) {
 
 bool TcpMesh::Wait(std::size_t index, std::size_t Stream::*done) {
   if (interrupted_ && failure_.empty()) return Fail(rank_, "interrupted");
+  if (now_() - left_ > kAway) ++stretch_;
   Read(index);
   const auto deadline = [this] {
     return timeout_ ? std::optional(DeadlineAfter(*timeout_)) : std::nullopt;
@@ -143,6 +151,7 @@ bool TcpMesh::Wait(std::size_t index, std::size_t Stream::*done) {
   while (failure_.empty() && streams_[index].*done == 0 && Poll(PeerOf(index), deadline())) {
   }
   awaited_ = -1;
+  left_ = now_();
   if (!failure_.empty()) return false;
   --(streams_[index].*done);
   return true;
@@ -208,7 +217,7 @@ void TcpMesh::Read(std::size_t index) {
   while (failure_.empty() && !stream.incoming.empty()) {
     Passing<std::byte>& next = stream.incoming.front();
     const Moved moved = stream.connection.ReadSome(next.header_left(), next.message_left());
-    if (moved.flow == Flow::kBlocked) return;
+    if (moved.flow == Flow::kBlocked) return MeasureFromHere(next);
     if (moved.flow != Flow::kMoved) {
       Fail(PeerOf(index), WhyOf(moved));
       return;
@@ -224,11 +233,28 @@ void TcpMesh::Read(std::size_t index) {
     }
     if (next.left() > 0) {
       if (stream.connection.encrypted()) continue;  // which gives out a record at a time
-      return;                                       // there was no more
+      return MeasureFromHere(next);                 // there was no more
     }
+    MeasureUntilHere(index, next);
     stream.incoming.pop_front();
     ++stream.received;
   }
+}
+
+void TcpMesh::MeasureFromHere(Passing<std::byte>& message) {
+  if (message.moved == 0 || message.measured_in == stretch_) return;
+  if (message.message.size() < kMeasuredMin) return;
+  message.measured_from = now_();
+  message.measured_behind = message.moved;
+  message.measured_in = stretch_;
+}
+
+void TcpMesh::MeasureUntilHere(std::size_t index, const Passing<std::byte>& message) {
+  if (message.measured_in != stretch_) return;
+  const std::size_t bytes = message.moved - message.measured_behind;
+  const Duration time = now_() - message.measured_from;
+  if (bytes < kMeasuredMin || time <= Duration{}) return;
+  meter_.Add(static_cast<std::size_t>(PeerOf(index)), bytes, time);
 }
 
 std::optional<int> TcpMesh::LookForClosed() const {

@@ -11,12 +11,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "agent/collective/link_meter.h"
 #include "agent/collective/mesh_connection.h"
 #include "agent/collective/tcp_socket.h"
 #include "agent/collective/tcp_transport.h"
@@ -35,8 +37,8 @@ struct WantedMeshes {
   std::size_t each = 1;                      // of each part, >= 1
 };
 
-// One thread, except Interrupt, awaited and bytes_moved. The first failure ends the mesh: whatever
-// is called afterwards does nothing, and every wait returns false.
+// One thread, except Interrupt, awaited, bytes_moved and TakeLinkRate. The first failure ends the
+// mesh: whatever is called afterwards does nothing, and every wait returns false.
 //
 // It has no thread of its own: bytes move in Send and while somebody waits, of all messages that
 // are posted and not only of the one that is waited for.
@@ -78,6 +80,10 @@ class TcpMesh {
   }
   std::uint64_t bytes_moved() const { return bytes_moved_; }
 
+  // LinkMeter::Take, of the rest of long messages that was still to come when what had come of them
+  // was read.
+  double TakeLinkRate() { return meter_.Take(); }
+
   // Makes the wait under way, or else the next one, return false. Any thread, but not during
   // ReleaseMemory.
   void Interrupt();
@@ -103,6 +109,11 @@ class TcpMesh {
     std::span<Byte> message = {};
     Header header = {};
     std::size_t moved = 0;  // of header and message
+    // Since when, and behind how many bytes, it is measured how fast it comes; in which stretch of
+    // waiting: 0 for none.
+    Instant measured_from = {};
+    std::size_t measured_behind = 0;
+    std::uint64_t measured_in = 0;
 
     // What is still to move: of the header, of the message, of both.
     std::span<std::byte> header_left() { return std::span(header).subspan(in_header()); }
@@ -132,6 +143,10 @@ class TcpMesh {
   void Write(std::size_t index);
   void Read(std::size_t index);
 
+  // Nothing more of the message has come as yet; all of it has.
+  void MeasureFromHere(Passing<std::byte>& message);
+  void MeasureUntilHere(std::size_t index, const Passing<std::byte>& message);
+
   // Moves messages until the stream's `done` is not zero, and takes one off it.
   bool Wait(std::size_t index, std::size_t Stream::*done);
   // Lets poll(2) wait for as much as is worth waking up for.
@@ -152,6 +167,12 @@ class TcpMesh {
   std::atomic<std::uint64_t> bytes_moved_ = 0;
   std::string failure_;
   std::optional<int> failed_;
+
+  const std::function<Instant()> now_;
+  LinkMeter meter_;
+  // Stretches in which it was waited all along, but for less than kAway.
+  std::uint64_t stretch_ = 1;
+  Instant left_ = {};  // the last wait
 };
 
 }  // namespace tactus::collective

@@ -103,6 +103,11 @@ class OperationQueue {
     return awaiting;
   }
 
+  double TakeLinkRate() {
+    const threads::MutexLock lock(mutex_);
+    return mesh_ != nullptr ? mesh_->TakeLinkRate() : 0;
+  }
+
   std::vector<int> failed() {
     const threads::MutexLock lock(mutex_);
     return failed_ ? std::vector<int>{*failed_} : std::vector<int>();
@@ -238,6 +243,7 @@ class TcpTransport : public Transport {
     return std::make_unique<MeshCollective>(queue_, operation);
   }
 
+  double TakeLinkRate() override { return queue_->TakeLinkRate(); }
   Awaiting awaiting() override { return queue_->awaiting(); }
   std::vector<int> failed() override { return queue_->failed(); }
   void Abort(const std::string& reason) override { queue_->Abort(reason); }

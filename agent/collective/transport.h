@@ -141,6 +141,10 @@ class Transport {
   // collective has found out yet.
   virtual std::vector<int> failed() { return {}; }
 
+  // What all peers together can bring this member at once, as the collectives since the last call
+  // tell; 0: they do not. [bytes/s]
+  virtual double TakeLinkRate() { return 0; }
+
   // Fails everything under way and to come, on this member. May be called from another thread.
   virtual void Abort(const std::string& reason) = 0;
 };

@@ -451,6 +451,7 @@ void RoundEngine::Report(const Round& round, const Combined& combined, Duration 
        .round_seconds = ToSeconds(round.length),
        .exchange_seconds = ToSeconds(round.exchange),
        .bytes_sent = group_.combination().bytes() + round.shared_bytes,
+       .link_bytes_per_second = group_.transport().TakeLinkRate(),
        .gradient_norm2_local = finite && round.replica_samples > 0 ? round.gradient_norm2 : 0,
        .gradient_norm2_global = gradient.gradient_norm2,
        .samples_global = samples_global,

@@ -123,14 +123,20 @@ std::string SnapshotsText(const v1::Job& job) {
          Printable(job.snapshots().rbegin()->path());
 }
 
+std::string LinkText(const v1::WorkerProgress& worker) {
+  const double rate = worker.link_bytes_per_second();
+  return rate > 0 ? FormatBytes(static_cast<std::uint64_t>(rate)) + "/s" : "";
+}
+
 std::string WorkersTable(const v1::JobProgress& progress) {
-  Rows rows = {
-      {"RANK", "WORKER", "NODE", "DEVICE", "BATCH", "SAMPLES OF GROUP", "SAMPLES/S", "IDLE"}};
+  Rows rows = {{"RANK", "WORKER", "NODE", "DEVICE", "BATCH", "SAMPLES OF GROUP", "SAMPLES/S",
+                "IDLE", "LINK"}};
   for (const v1::WorkerProgress& worker : progress.workers()) {
     rows.push_back({std::to_string(worker.rank()), "worker-" + std::to_string(worker.worker_id()),
                     Printable(worker.node()), Printable(worker.device()),
                     std::to_string(worker.batch_size()), FormatCount(worker.samples()),
-                    FormatRate(worker.samples_per_second()), FormatPercent(worker.idle_ratio())});
+                    FormatRate(worker.samples_per_second()), FormatPercent(worker.idle_ratio()),
+                    LinkText(worker)});
   }
   return rows.size() == 1 ? "" : "\n" + FormatTable(rows);
 }

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "policies/median.h"
+
 namespace tactus::job {
 namespace {
 
@@ -57,6 +59,14 @@ RoundRecord RoundOf(const std::vector<policies::Report>& reports) {
 ProgressTracker::ProgressTracker(std::uint32_t members, Progress start, bool exact)
     : progress_(std::move(start)), exact_(exact), table_(members), workers_(members) {
   progress_.workers.resize(members);
+}
+
+double ProgressTracker::LinkOf(const std::deque<WorkerRound>& rounds) {
+  std::vector<double> told;
+  for (const WorkerRound& round : rounds) {
+    if (round.link_bytes_per_second > 0) told.push_back(round.link_bytes_per_second);
+  }
+  return told.empty() ? 0 : policies::Median(std::move(told));
 }
 
 std::optional<RoundRecord> ProgressTracker::Add(const policies::Report& report, Instant now) {
@@ -139,7 +149,8 @@ void ProgressTracker::AddWorkers(const std::vector<policies::Report>& reports) {
                             .compute_seconds = Sane(report.compute_seconds),
                             .idle_seconds = Sane(report.blocked_seconds) - transfer,
                             .data_seconds = Sane(report.data_seconds),
-                            .round_seconds = Sane(report.round_seconds)};
+                            .round_seconds = Sane(report.round_seconds),
+                            .link_bytes_per_second = Sane(report.link_bytes_per_second)};
     Worker& worker = workers_[rank];
     worker.samples += round.samples;
     worker.compute_seconds += round.compute_seconds;
@@ -165,6 +176,7 @@ Progress ProgressTracker::progress() const {
     };
     shown.idle_ratio = share(&WorkerRound::idle_seconds);
     shown.data_ratio = share(&WorkerRound::data_seconds);
+    shown.link_bytes_per_second = LinkOf(recent);
   }
   return progress;
 }

@@ -28,6 +28,7 @@ namespace tactus::job {
 //                        round's transfer is the least blocked_seconds of all members: who comes
 //                        last waits for nobody, only for the bytes
 //   worker: data_ratio   sum data_seconds / sum round_seconds over the same rounds
+//   worker: link         the median of what the same rounds told of it, in bytes/s
 //   unrecorded_rounds    those between two that all reported, also where the first is the last one
 //                        of the group before
 //   samples              epoch * epoch_samples + epoch_consumed: the ledger's count, which misses
@@ -78,6 +79,7 @@ class ProgressTracker {
     double idle_seconds = 0;
     double data_seconds = 0;
     double round_seconds = 0;
+    double link_bytes_per_second = 0;  // 0: not told
   };
   struct Worker {
     std::deque<WorkerRound> recent;  // at most kRecentRounds
@@ -90,6 +92,7 @@ class ProgressTracker {
     double seconds = 0;
   };
 
+  static double LinkOf(const std::deque<WorkerRound>& rounds);
   void AddWorkers(const std::vector<policies::Report>& reports);
   void AddLoss(const policies::Report& report);
   void AddRate(const RoundRecord& round, Instant now);

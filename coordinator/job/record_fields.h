@@ -212,6 +212,7 @@ void Fields(auto& archive, Of<WorkerProgress> auto& worker) {
   archive("samples_per_second", worker.samples_per_second);
   archive("idle_ratio", worker.idle_ratio);
   archive("data_ratio", worker.data_ratio);
+  archive("link_bytes_per_second", worker.link_bytes_per_second);
 }
 
 void Fields(auto& archive, Of<Progress> auto& progress) {

@@ -260,9 +260,10 @@ struct ValidationProgress {
 struct WorkerProgress {
   std::uint32_t batch_size = 0;
   std::uint64_t samples = 0;
-  double samples_per_second = 0;  // while computing
-  double idle_ratio = 0;          // of the last rounds
-  double data_ratio = 0;          // of the last rounds, until its samples were in memory
+  double samples_per_second = 0;     // while computing
+  double idle_ratio = 0;             // of the last rounds
+  double data_ratio = 0;             // of the last rounds, until its samples were in memory
+  double link_bytes_per_second = 0;  // of the last rounds that told it; 0: none did
 };
 
 // Where a job is; the record of its ledger.

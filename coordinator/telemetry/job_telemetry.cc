@@ -46,7 +46,8 @@ void SetSpeeds(const job::Progress& progress, metrics::JobFigures& figures) {
   for (const job::WorkerProgress& worker : progress.workers) {
     figures.workers.push_back({.batch = worker.batch_size,
                                .samples_per_second = worker.samples_per_second,
-                               .idle_ratio = worker.idle_ratio});
+                               .idle_ratio = worker.idle_ratio,
+                               .link_bytes_per_second = worker.link_bytes_per_second});
   }
 }
 

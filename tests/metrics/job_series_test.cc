@@ -115,10 +115,10 @@ TEST_F(JobSeriesTest, RanksBeyondTheBoundAreCountedOnce) {
     jobs().Set(JobId{1}, {.workers = std::vector<JobFigures::Worker>(JobSeries::kRanksMax + 2)});
   }
 
-  EXPECT_EQ(jobs().dropped(), 2u * 4);
+  EXPECT_EQ(jobs().dropped(), 2u * 5);
   EXPECT_THAT(Text(), HasSubstr("rank=\"255\""));
   EXPECT_THAT(Text(), Not(HasSubstr("rank=\"256\"")));
-  EXPECT_THAT(Text(), HasSubstr("tactus_metrics_series_dropped_total 8\n"));
+  EXPECT_THAT(Text(), HasSubstr("tactus_metrics_series_dropped_total 10\n"));
 }
 
 TEST_F(JobSeriesTest, AllJobsTogetherHaveABoundedNumberOfWorkers) {
@@ -131,15 +131,26 @@ TEST_F(JobSeriesTest, AllJobsTogetherHaveABoundedNumberOfWorkers) {
   Add(500);
   jobs().Set(JobId{500}, {.workers = {{}, {}}});
   jobs().SetPlaces(JobId{500}, {{.node = "a"}, {.node = "b"}});
-  EXPECT_EQ(jobs().dropped(), 2u * 4);
+  EXPECT_EQ(jobs().dropped(), 2u * 5);
   EXPECT_THAT(Text(), Not(HasSubstr("job_id=\"job-500\",rank")));
 
   jobs().Set(JobId{1}, {});
   jobs().Set(JobId{500}, {.workers = {{}, {}}});
 
-  EXPECT_EQ(jobs().dropped(), 2u * 4);
+  EXPECT_EQ(jobs().dropped(), 2u * 5);
   EXPECT_THAT(Text(), HasSubstr("tactus_worker_idle_ratio{job_id=\"job-500\",rank=\"1\"}"));
   EXPECT_THAT(Text(), HasSubstr("tactus_worker_info{job_id=\"job-500\",rank=\"1\",node=\"b\""));
+}
+
+TEST_F(JobSeriesTest, ALinkThatIsNotKnownHasNoSeries) {
+  Add(1);
+  jobs().Set(JobId{1}, {.workers = {{.link_bytes_per_second = 12e6}, {}}});
+
+  EXPECT_THAT(
+      Text(),
+      HasSubstr("tactus_worker_link_bytes_per_second{job_id=\"job-1\",rank=\"0\"} 1.2e+07\n"));
+  EXPECT_THAT(Text(),
+              Not(HasSubstr("tactus_worker_link_bytes_per_second{job_id=\"job-1\",rank=\"1\"}")));
 }
 
 TEST_F(JobSeriesTest, WorkersOfAJobWhoseSeriesWentLeaveRoom) {

@@ -264,6 +264,7 @@ void VirtualJob::RunRound() {
     report.transfer_seconds = times.transfer[rank];
     report.round_seconds = times.round[rank];
     report.update_seconds = options_.update_seconds;
+    if (!options_.link_rates.empty()) report.link_bytes_per_second = options_.link_rates[rank];
     report.bytes_sent =
         static_cast<std::uint64_t>(sizeof(float) * ShareSent() * options_.parameters);
     planner_->Observe(report);

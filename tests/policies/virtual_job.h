@@ -53,6 +53,7 @@ struct VirtualJobOptions {
   std::vector<double> tried_speeds{};  // StartingGroup::speeds
   std::optional<Prior> prior{};        // likewise
   KnownEncodings encodings{};          // likewise
+  std::vector<double> link_rates{};    // Report::link_bytes_per_second, by rank; none: not known
   std::uint64_t seed = 1;
 };
 

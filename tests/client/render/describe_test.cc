@@ -108,6 +108,17 @@ TEST(DescribeTest, AWorkerThatWaitsForDataIsNamed) {
   EXPECT_THAT(Describe(job, false), HasSubstr("rank 3 waits for it 41.0 % of its time\n"));
 }
 
+TEST(DescribeTest, ALinkIsShownWhereItIsKnown) {
+  v1::Job job = FinishedJob();
+  v1::WorkerProgress& worker = *job.mutable_progress()->add_workers();
+  worker.set_rank(3);
+  EXPECT_THAT(Describe(job, false), Not(HasSubstr("MiB/s")));
+
+  worker.set_link_bytes_per_second(2.5 * (1 << 20));
+
+  EXPECT_THAT(Describe(job, false), HasSubstr("2.5 MiB/s"));
+}
+
 TEST(DescribeTest, ANodeIsDescribedWithItsDevices) {
   v1::Node node;
   node.set_name("nodes/n0");

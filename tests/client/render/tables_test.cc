@@ -107,7 +107,8 @@ TEST(TablesTest, OneJobIsShownInFull) {
   EXPECT_THAT(text, HasSubstr("file             model.pt (1.2 MiB)\n"));
   EXPECT_THAT(text, HasSubstr("utilisation      95.1 %\n"));
   EXPECT_THAT(
-      text, HasSubstr("RANK  WORKER    NODE   DEVICE  BATCH  SAMPLES OF GROUP  SAMPLES/S  IDLE\n"));
+      text,
+      HasSubstr("RANK  WORKER    NODE   DEVICE  BATCH  SAMPLES OF GROUP  SAMPLES/S  IDLE  LINK\n"));
 }
 
 TEST(TablesTest, YamlIsTheMessage) {

@@ -130,6 +130,21 @@ TEST_F(ProgressTrackerTest, NorAreThoseBetweenTwoGroups) {
   EXPECT_EQ(next.progress().unrecorded_rounds, 1u);
 }
 
+TEST_F(ProgressTrackerTest, ALinkIsTheMedianOfTheRoundsThatToldIt) {
+  const std::vector<double> told = {12e6, 0, 1e6, 11e6, -1, std::nan("")};
+  for (std::uint64_t round = 0; round < told.size(); ++round) {
+    policies::Report report = ReportOf(0, {.round = round, .batch_sizes = {30, 10}}).report;
+    report.link_bytes_per_second = told[round];
+    tracker_.Add(report, At(0));
+    report.rank = 1;
+    report.link_bytes_per_second = 0;
+    tracker_.Add(report, At(0));
+  }
+
+  EXPECT_EQ(tracker_.progress().workers[0].link_bytes_per_second, 11e6);
+  EXPECT_EQ(tracker_.progress().workers[1].link_bytes_per_second, 0);
+}
+
 TEST_F(ProgressTrackerTest, WhoWaitsForDataHasItsShareOfTheTime) {
   policies::Report report = ReportOf(0, {.round = 0, .batch_sizes = {30, 10}}).report;
   report.round_seconds = 0.5;
