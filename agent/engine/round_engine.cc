@@ -142,8 +142,9 @@ void RoundEngine::SegmentReady(std::size_t segment) {
   if (!combination.open()) {
     combination.Begin(*running_.aggregator, group_.buffer(), TellOwnLanes());
   }
-  // The last bucket, of which this is, takes the votes along: it leaves with Step.
-  if (ClockDecides() && segment + 1 == group_.segments()) return;
+  // The last bucket, of which this is, takes the votes along: it leaves with Step, by when the
+  // clock's end and what came for this member meanwhile are known.
+  if (segment + 1 == group_.segments()) return;
   combination.SegmentReady(segment);
 }
 

@@ -141,8 +141,8 @@ class RoundEngine {
   std::vector<std::uint64_t> LikelyNext() const;
 
   // The gradient of a segment is complete for this round; optional, in any order, only while the
-  // last batch of a round is under way. With the last segment all leaves that this member has to
-  // say in the round: the losses have to be added by then, and it votes then. May be called from
+  // last batch of a round is under way. The last segment leaves with Step all the same, and with
+  // it what this member has to say in the round: its losses, and its votes. May be called from
   // another thread while the engine's own waits.
   void SegmentReady(std::size_t segment);
 

@@ -172,6 +172,7 @@ std::optional<Failure> Life::Train() {
       GiveUpGroup(failure->message);
       return EndTraining();
     }
+    TakeMessages();  // so that what came meanwhile is voted for in this round
     engine().Step(std::get<engine::StepResult>(result));
     world_.OnStep(*batch);
     Report();
@@ -184,6 +185,7 @@ std::optional<Failure> Life::Train() {
     const bool common = !engine().differ() || engine().residuals_at_hand();
     if (common && engine().at_edge() && engine().outcome() == Outcome::kTraining) world_.AtEdge();
     TakeMessages();
+    if (next_group_) GiveUpGroup(kOvertaken);
     LookForLoss();
   }
   return EndTraining();
@@ -302,7 +304,6 @@ void Life::TakeMessages() {
       NoteGroup(*group);
     }
   }
-  if (next_group_) GiveUpGroup(kOvertaken);
 }
 
 // Who waits for the others finds out by itself; who computes would do so for nothing.

@@ -98,8 +98,8 @@ TEST(RoundEngineTest, AnnouncedSegmentsGiveTheSameBytes) {
   }
 }
 
-// What a member votes leaves with the last segment, from whatever thread that is announced.
-TEST(RoundEngineTest, AnnouncedSegmentsTakeTheVotesAlong) {
+// From whatever thread segments are announced: votes leave with the step.
+TEST(RoundEngineTest, WhatIsAskedForBeforeTheStepIsVotedForInItsRound) {
   GroupRun run{.options = Options(SgdOptions{.learning_rate = 0.05}, 12),
                .plan = {.version = 1, .batch_sizes = {5, 6}}};
   run.options.micro_batch = 16;
@@ -111,9 +111,8 @@ TEST(RoundEngineTest, AnnouncedSegmentsTakeTheVotesAlong) {
 
   const auto group = Train(run);
 
-  // Asked when rounds 3 and 7 have left, they vote in the next.
   for (const MemberRun& member : group) {
-    EXPECT_EQ(member.plan_versions, (std::vector<std::uint64_t>{1, 1, 1, 1, 1, 2, 2, 2, 2}));
+    EXPECT_EQ(member.plan_versions, (std::vector<std::uint64_t>{1, 1, 1, 1, 2, 2, 2, 2}));
     EXPECT_EQ(member.outcome, Outcome::kFinished);
   }
 }

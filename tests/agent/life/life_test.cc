@@ -77,6 +77,12 @@ TEST_F(LifeTest, SuspendedAnyOtherRankWritesNothing) {
   EXPECT_THAT(Run(), AllOf(Not(Contains("keep checkpoint")), Contains("says suspended (paused)")));
 }
 
+TEST_F(LifeTest, WhatComesWhileARoundIsComputedIsVotedForInIt) {
+  Stop({.reason = "enough", .discard = true});
+
+  EXPECT_THAT(Run(), AfterRounds(1, {"abandon", "says finished (enough)"}));
+}
+
 TEST_F(LifeTest, ASignalOfAnybodysSuspends) {
   world_.options.stop.rounds = 100;
   world_.asked_to_end = true;
