@@ -115,13 +115,14 @@ class LocalRounds : public Synchronizer {
   }
 
   bool MayEnd(const Round& round) const override {
-    return elastic_ && round.steps + 1 >= group_.round_plan().period;
+    return elastic_ && (round.steps + 1 >= group_.round_plan().period || TrainingEnds(round));
   }
 
   std::optional<Completion> End(const Round& round, bool exhausted) override {
     if (!elastic_) return Synchronizer::End(round, exhausted);
     const bool step_over = std::exchange(step_over_, false);
-    const bool taken = step_over && round.steps >= group_.round_plan().period;
+    const bool taken =
+        step_over && (round.steps >= group_.round_plan().period || TrainingEnds(round));
     if (!exhausted && !taken) return std::nullopt;
     if (!start_.posted()) start_.Post(group_.transport());
     return start_.Look(round.finished, exhausted);
@@ -178,6 +179,12 @@ class LocalRounds : public Synchronizer {
   }
 
  private:
+  // Whether this window is known to be the last, by a request or by the time, of which each
+  // member's clock says nearly the same: then nobody needs all of its period.
+  bool TrainingEnds(const Round& round) const {
+    return member_.stop.wanted() || member_.TimeIsUpAt(round.finished);
+  }
+
   // step_norm2_ <- the squared norm of all of the replica's gradient. A member's loss that is not
   // finite shuts its gate, so it has to shut those of the others: their parameters are one model's.
   Completion TakeStepNorm(std::span<const float> gradients) {

@@ -96,6 +96,11 @@ struct Member {
             .trained = train_time};
   }
 
+  // Whether the job's time is up at `now`, by this member's clock.
+  bool TimeIsUpAt(Instant now) const {
+    return options.stop.time && train_time + (now - edge) >= *options.stop.time;
+  }
+
   // The running round's edge is at `now`, from which the next one's time counts.
   void MoveEdge(Instant now);
 

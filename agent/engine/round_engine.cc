@@ -451,8 +451,8 @@ void RoundEngine::Report(const Round& round, const Combined& combined, Duration 
        .transfer_seconds = ToSeconds(std::max(Duration{}, transfer)),
        .round_seconds = ToSeconds(round.length),
        .exchange_seconds = ToSeconds(round.exchange),
-       .bytes_sent = group_.combination().bytes() + round.shared_bytes,
        .link_bytes_per_second = group_.transport().TakeLinkRate(),
+       .bytes_sent = group_.combination().bytes() + round.shared_bytes,
        .gradient_norm2_local = finite && round.replica_samples > 0 ? round.gradient_norm2 : 0,
        .gradient_norm2_global = gradient.gradient_norm2,
        .samples_global = samples_global,
@@ -538,10 +538,8 @@ bool RoundEngine::ClockDecides() const {
 }
 
 std::vector<cuda::LaneValue> RoundEngine::OwnLanesOf(const Round& round) {
-  if (ClockDecides()) {
-    const Duration limit = *member_.options.stop.time;
-    const Duration trained = member_.train_time + (round.finished - member_.edge);
-    if (trained >= limit) member_.stop.TimeIsUp(limit);
+  if (ClockDecides() && member_.TimeIsUpAt(round.finished)) {
+    member_.stop.TimeIsUp(*member_.options.stop.time);
   }
   OwnLanes own;
   own.lanes.samples = static_cast<double>(round.samples);

@@ -50,6 +50,9 @@ class StopVote {
   // Another group has met: who asked for one has it, and no vote has ended this one.
   void Regrouped();
 
+  // Whether this member wants an end.
+  bool wanted() const { return wanted_; }
+
   // The votes that a round carries.
   void Cast(Lanes& lanes) const;
 

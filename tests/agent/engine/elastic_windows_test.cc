@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -83,6 +84,53 @@ TEST(ElasticWindowTest, NobodyTakesMoreThanTwiceThePeriod) {
 
   EXPECT_EQ(group[0].reports[0].steps, 6u);
   EXPECT_EQ(group[0].outcome, Outcome::kFinished);
+}
+
+// The last window of a long period would end long after all else.
+TEST(ElasticWindowTest, WhereTrainingEndsNobodyTakesTheRestOfThePeriod) {
+  GroupRun run = Elastic({2, 1}, 10'000);
+  run.before_step = [steps = std::vector<int>(2)](int rank, RoundEngine& engine,
+                                                  StepResult&) mutable {
+    if (++steps[static_cast<std::size_t>(rank)] == 3) {
+      engine.RequestStop("enough", StopKind::kFinish);
+    }
+  };
+
+  const auto group = Train(run);
+
+  for (const MemberRun& member : group) {
+    ASSERT_EQ(member.reports.size(), 1u);
+    EXPECT_GE(member.reports[0].steps, 3u);
+    EXPECT_LT(member.reports[0].steps, 10'000u);
+    EXPECT_EQ(member.reason, "enough");
+    EXPECT_EQ(member.trace, group[0].trace);
+  }
+}
+
+TEST(ElasticWindowTest, OneMembersWishDoesNotEndTheOthersPeriod) {
+  GroupRun run = Elastic({2, 1}, 20);
+  run.before_step = [](int rank, RoundEngine& engine, StepResult&) {
+    if (rank == 0) engine.RequestStop("enough", StopKind::kFinish);
+  };
+
+  const auto group = Train(run);
+
+  EXPECT_GE(group[1].reports[0].steps, 20u);
+  EXPECT_EQ(group[1].reports.size(), 1u);
+}
+
+TEST(ElasticWindowTest, TheJobsTimeEndsAWindow) {
+  GroupRun run = Elastic({2, 1}, 10'000);
+  run.options.stop = {.time = std::chrono::milliseconds(60)};
+
+  const auto group = Train(run);
+
+  for (const MemberRun& member : group) {
+    ASSERT_EQ(member.reports.size(), 1u);
+    EXPECT_LT(member.reports[0].steps, 10'000u);
+    EXPECT_EQ(member.outcome, Outcome::kFinished);
+  }
+  EXPECT_EQ(group[0].reason, "0.06 s are over");
 }
 
 TEST(ElasticWindowTest, OfOneMemberItIsAWindowLikeAnyOther) {
