@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <utility>
 
 #include "policies/figures.h"
 #include "policies/median.h"
@@ -9,7 +11,7 @@
 namespace tactus::policies {
 namespace {
 
-bool IsRate(double rate) { return rate > 0 && std::isfinite(rate); }
+bool IsRate(double rate) { return rate >= 0 && std::isfinite(rate); }
 
 }  // namespace
 
@@ -20,9 +22,10 @@ bool Sound(const LinkRates& links) {
 }
 
 void LinkRates::Observe(const Report& report) {
-  if (!IsRate(report.link_bytes_per_second) || report.rank >= rates_.size()) return;
+  if (report.rank >= rates_.size()) return;
+  const double rate = report.link_bytes_per_second;
   std::deque<double>& rates = rates_[report.rank];
-  rates.push_back(report.link_bytes_per_second);
+  rates.push_back(IsRate(rate) ? rate : 0);
   if (rates.size() > kRounds) rates.pop_front();
 }
 
@@ -30,8 +33,10 @@ std::optional<SlowLink> LinkRates::Slow() const {
   if (rates_.size() < 3) return std::nullopt;
   std::vector<double> medians;
   for (const std::deque<double>& rates : rates_) {
-    if (rates.empty()) return std::nullopt;
-    medians.push_back(Median({rates.begin(), rates.end()}));
+    std::vector<double> told;
+    std::ranges::copy_if(rates, std::back_inserter(told), [](double rate) { return rate > 0; });
+    if (told.empty()) return std::nullopt;
+    medians.push_back(Median(std::move(told)));
   }
   const auto slowest = std::ranges::min_element(medians);
   const SlowLink link = {.rank = static_cast<std::uint32_t>(slowest - medians.begin()),

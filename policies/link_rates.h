@@ -19,8 +19,8 @@ struct SlowLink {
   double usual = 0;  // the median of all [bytes/s]
 };
 
-// Medians of each member's latest rounds that told its rate. An exchange is over when the slowest
-// link is through with it.
+// Medians of what each member's latest rounds told of its rate. An exchange is over when the
+// slowest link is through with it.
 //
 // Source: design.
 class LinkRates {
@@ -41,7 +41,7 @@ class LinkRates {
   friend bool Sound(const LinkRates& links);
 
  private:
-  std::vector<std::deque<double>> rates_;  // [members] of the latest rounds, > 0 [bytes/s]
+  std::vector<std::deque<double>> rates_;  // [members] of the latest rounds; 0: not told [bytes/s]
 };
 
 // What a decision says of a transfer: "a transfer of 1.3 s", and of which link it waits for.

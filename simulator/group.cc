@@ -289,7 +289,7 @@ void Group::Compute(std::span<const int> ranks) {
   }
   Combine();
   Send(ranks);
-  const bool of_all = ranks.size() == members_.size();
+  const bool of_all = ranks.size() > 1 && ranks.size() == members_.size();
   const double own = BytesOf(parts_.front()->operation, ranks.front()) / ranks.size();
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     Member& member = MemberOf(ranks[i]);

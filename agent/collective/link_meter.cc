@@ -4,9 +4,9 @@
 
 namespace tactus::collective {
 
-void LinkMeter::Add(std::size_t peer, std::size_t bytes, Duration time) {
+void LinkMeter::Add(std::size_t peer, std::size_t bytes, Duration time, std::size_t senders) {
   const threads::MutexLock lock(mutex_);
-  peers_[peer].bytes += static_cast<double>(bytes);
+  peers_[peer].bytes += static_cast<double>(bytes * senders);
   peers_[peer].seconds += ToSeconds(time);
 }
 
@@ -18,10 +18,10 @@ double LinkMeter::Take() {
     came = {};
   }
   const std::size_t others = peers_.size() - 1;
-  if (rates.empty() || 2 * rates.size() < others) return 0;
+  if (rates.empty() || 2 * rates.size() <= others) return 0;
   const auto middle = rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2);
   std::ranges::nth_element(rates, middle);
-  return static_cast<double>(others) * *middle;
+  return *middle;
 }
 
 }  // namespace tactus::collective

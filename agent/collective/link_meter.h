@@ -17,13 +17,14 @@ class LinkMeter {
   explicit LinkMeter(std::size_t members) : peers_(members) {}
 
   // So many bytes of the peer's came in so long a time, > 0, while the member did nothing but wait
-  // for bytes: what had waited for the member says nothing of the link.
-  void Add(std::size_t peer, std::size_t bytes, Duration time);
+  // for bytes, and these of so many peers, >= 1: what had waited for the member says nothing of the
+  // link, and those who send at once share it.
+  void Add(std::size_t peer, std::size_t bytes, Duration time, std::size_t senders);
 
-  // What all others together can bring the member at once, and forgets what it is from: as many
-  // times as there are others, what the middle one of them brought it, the faster of two. So one
-  // peer that is slow to send makes nobody look slow; whoever is behind a slow link itself has it
-  // slow from all. 0: of less than half of the others anything is known. [bytes/s]
+  // What the others together can bring the member at once, and forgets what it is from: the middle
+  // one of what each of them says, the faster of two. So one peer that is slow to send makes nobody
+  // look slow; whoever is behind a slow link itself has it slow from all. 0: of half of the others,
+  // or more, nothing is known. [bytes/s]
   double Take();
 
  private:

@@ -42,6 +42,8 @@ class ReplicaTransport final : public Transport {
                                              std::span<float> all) override {
     return world_.StartAllGather(own, all);
   }
+  // Of the way to other replicas, which vectors take.
+  double TakeLinkRate() override { return groups_.equal_places->TakeLinkRate(); }
   Awaiting awaiting() override;
   std::vector<int> failed() override;
   void Abort(const std::string& reason) override;

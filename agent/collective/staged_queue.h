@@ -96,7 +96,7 @@ class StagedQueue {
   // Constant after construction.
   const int device_;
   const cuda::Stream compute_stream_;
-  const std::unique_ptr<Transport> host_;  // the thread's, but for Abort and awaiting
+  const std::unique_ptr<Transport> host_;  // the thread's, but for Abort and what may be asked
   const std::function<Instant()> now_;
 
   // Of the thread.

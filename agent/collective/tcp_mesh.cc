@@ -247,6 +247,18 @@ void TcpMesh::MeasureFromHere(Passing<std::byte>& message) {
   message.measured_from = now_();
   message.measured_behind = message.moved;
   message.measured_in = stretch_;
+  message.senders = Senders();
+}
+
+// Peers, whatever the lanes: of one who sends on both they come one after the other.
+std::size_t TcpMesh::Senders() const {
+  std::size_t senders = 0;
+  for (std::size_t first = 0; first < streams_.size(); first += kLanes) {
+    const auto lanes = std::span(streams_).subspan(first, kLanes);
+    const auto awaited = [](const Stream& lane) { return !lane.incoming.empty(); };
+    senders += std::ranges::any_of(lanes, awaited) ? 1 : 0;
+  }
+  return senders;
 }
 
 void TcpMesh::MeasureUntilHere(std::size_t index, const Passing<std::byte>& message) {
@@ -254,7 +266,7 @@ void TcpMesh::MeasureUntilHere(std::size_t index, const Passing<std::byte>& mess
   const std::size_t bytes = message.moved - message.measured_behind;
   const Duration time = now_() - message.measured_from;
   if (bytes < kMeasuredMin || time <= Duration{}) return;
-  meter_.Add(static_cast<std::size_t>(PeerOf(index)), bytes, time);
+  meter_.Add(static_cast<std::size_t>(PeerOf(index)), bytes, time, message.senders);
 }
 
 std::optional<int> TcpMesh::LookForClosed() const {

@@ -114,6 +114,7 @@ class TcpMesh {
     Instant measured_from = {};
     std::size_t measured_behind = 0;
     std::uint64_t measured_in = 0;
+    std::size_t senders = 1;  // whose messages were awaited then
 
     // What is still to move: of the header, of the message, of both.
     std::span<std::byte> header_left() { return std::span(header).subspan(in_header()); }
@@ -143,6 +144,7 @@ class TcpMesh {
   void Write(std::size_t index);
   void Read(std::size_t index);
 
+  std::size_t Senders() const;  // peers of whom something is awaited
   // Nothing more of the message has come as yet; all of it has.
   void MeasureFromHere(Passing<std::byte>& message);
   void MeasureUntilHere(std::size_t index, const Passing<std::byte>& message);

@@ -40,7 +40,7 @@ std::string FullScrape(CoordinatorMetrics& metrics) {
                            .aggregation = "adasum",
                            .learning_rate_rule = "sqrt",
                            .encoding = "float16",
-                           .workers = {{}},
+                           .workers = {{.link_bytes_per_second = 1}},
                            .validation = ValidationFigures{.accuracy = 0.5},
                            .best_validation_loss = 1});
   metrics.jobs().SetPlaces(job, {{.node = "a", .device = "cpu:0"}});

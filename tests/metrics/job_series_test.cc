@@ -148,7 +148,7 @@ TEST_F(JobSeriesTest, ALinkThatIsNotKnownHasNoSeries) {
 
   EXPECT_THAT(
       Text(),
-      HasSubstr("tactus_worker_link_bytes_per_second{job_id=\"job-1\",rank=\"0\"} 1.2e+07\n"));
+      HasSubstr("tactus_worker_link_bytes_per_second{job_id=\"job-1\",rank=\"0\"} 12000000\n"));
   EXPECT_THAT(Text(),
               Not(HasSubstr("tactus_worker_link_bytes_per_second{job_id=\"job-1\",rank=\"1\"}")));
 }

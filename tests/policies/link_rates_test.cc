@@ -59,6 +59,15 @@ TEST(LinkRatesTest, OneRoundDoesNotMakeALinkSlowThatWasNot) {
   EXPECT_TRUE(links.Slow());
 }
 
+TEST(LinkRatesTest, WhatIsNotToldAnyMoreIsForgotten) {
+  LinkRates links = Links({12e6, 1e6, 12e6});
+  links.Observe(Told(1, 0));
+  EXPECT_TRUE(links.Slow());
+  for (std::size_t round = 0; round < LinkRates::kRounds; ++round) links.Observe(Told(1, 0));
+  EXPECT_FALSE(links.Slow());
+  EXPECT_TRUE(Sound(links));
+}
+
 TEST(LinkRatesTest, ANewGroupForgetsThem) {
   LinkRates links = Links({12e6, 1e6, 12e6});
   links.Start(3);

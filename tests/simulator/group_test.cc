@@ -105,6 +105,34 @@ TEST_F(GroupTest, WhatHasNotTheParametersLengthWeighsWhatItIs) {
   EXPECT_LT(completions_[0].at, At(1e-5));
 }
 
+TEST_F(GroupTest, ALinkBringsWhatItCarriesOnceSomethingLongCame) {
+  std::vector<double> rates(3);
+  body_ = [&](std::size_t i) {
+    EXPECT_EQ(transports_[i]->TakeLinkRate(), 0);
+    const collective::Completion done = transports_[i]->StartAllReduceSum(values_[i])->Wait();
+    rates[i] = transports_[i]->TakeLinkRate();
+    EXPECT_EQ(transports_[i]->TakeLinkRate(), 0);
+    return done;
+  };
+
+  Run({0, 0, 0});
+
+  EXPECT_THAT(rates, testing::Each(testing::DoubleNear(1e6, 1)));
+}
+
+TEST_F(GroupTest, OfOneMemberNoLinkIsKnown) {
+  double rate = -1;
+  body_ = [&](std::size_t i) {
+    const collective::Completion done = transports_[i]->StartAllReduceSum(values_[i])->Wait();
+    rate = transports_[i]->TakeLinkRate();
+    return done;
+  };
+
+  Run({0});
+
+  EXPECT_EQ(rate, 0);
+}
+
 TEST_F(GroupTest, TheMeanIsOfMembersThatHaveNotLeft) {
   const std::vector<std::vector<float>> parameters = {{1, 4}, {2, 0}, {6, 2}};
   std::vector<std::vector<float>> means;

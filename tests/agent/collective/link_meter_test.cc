@@ -19,27 +19,27 @@ namespace {
 
 constexpr std::size_t kMegabyte = 1'000'000;
 
-TEST(LinkMeterTest, ALinkBringsWhatTheMiddlePeerDoesTimesThePeers) {
+TEST(LinkMeterTest, ALinkBringsWhatTheMiddlePeerDoesTimesThoseWhoSend) {
   LinkMeter meter(4);
-  meter.Add(0, 10 * kMegabyte, Seconds(1));
-  meter.Add(2, 30 * kMegabyte, Seconds(1));
-  meter.Add(3, 20 * kMegabyte, Seconds(1));
+  meter.Add(0, 10 * kMegabyte, Seconds(1), 3);
+  meter.Add(2, 30 * kMegabyte, Seconds(1), 3);
+  meter.Add(3, 20 * kMegabyte, Seconds(1), 3);
 
   EXPECT_NEAR(meter.Take(), 60e6, 1);
 }
 
 TEST(LinkMeterTest, OnePeerThatIsSlowToSendMakesNobodyLookSlow) {
   LinkMeter meter(3);
-  meter.Add(0, 10 * kMegabyte, Seconds(1));
-  meter.Add(1, kMegabyte, Seconds(10));
+  meter.Add(0, 10 * kMegabyte, Seconds(1), 2);
+  meter.Add(1, kMegabyte, Seconds(10), 2);
 
   EXPECT_NEAR(meter.Take(), 20e6, 1);
 }
 
 TEST(LinkMeterTest, LongMessagesCountForMore) {
   LinkMeter meter(2);
-  meter.Add(1, 9 * kMegabyte, Seconds(1));
-  meter.Add(1, kMegabyte, Seconds(1));
+  meter.Add(1, 9 * kMegabyte, Seconds(1), 1);
+  meter.Add(1, kMegabyte, Seconds(1), 1);
 
   EXPECT_NEAR(meter.Take(), 5e6, 1);
 }
@@ -47,15 +47,23 @@ TEST(LinkMeterTest, LongMessagesCountForMore) {
 TEST(LinkMeterTest, WhatWasTakenIsForgotten) {
   LinkMeter meter(2);
   EXPECT_EQ(meter.Take(), 0);
-  meter.Add(1, kMegabyte, Seconds(1));
+  meter.Add(1, kMegabyte, Seconds(1), 1);
   EXPECT_NEAR(meter.Take(), 1e6, 1);
   EXPECT_EQ(meter.Take(), 0);
 }
 
-TEST(LinkMeterTest, OfLessThanHalfOfThePeersNothingIsSaid) {
-  LinkMeter meter(6);
-  meter.Add(1, kMegabyte, Seconds(1));
-  meter.Add(2, kMegabyte, Seconds(1));
+TEST(LinkMeterTest, PartnersThatTakeTurnsHaveTheLinkForThemselves) {
+  LinkMeter meter(4);
+  meter.Add(1, 20 * kMegabyte, Seconds(1), 1);
+  meter.Add(2, 20 * kMegabyte, Seconds(1), 1);
+
+  EXPECT_NEAR(meter.Take(), 20e6, 1);
+}
+
+TEST(LinkMeterTest, OfHalfOfThePeersNothingIsSaid) {
+  LinkMeter meter(5);
+  meter.Add(1, kMegabyte, Seconds(1), 1);
+  meter.Add(2, kMegabyte, Seconds(1), 1);
   EXPECT_EQ(meter.Take(), 0);
 }
 

@@ -108,7 +108,8 @@ TEST(TablesTest, OneJobIsShownInFull) {
   EXPECT_THAT(text, HasSubstr("utilisation      95.1 %\n"));
   EXPECT_THAT(
       text,
-      HasSubstr("RANK  WORKER    NODE   DEVICE  BATCH  SAMPLES OF GROUP  SAMPLES/S  IDLE  LINK\n"));
+      HasSubstr(
+          "RANK  WORKER    NODE   DEVICE  BATCH  SAMPLES OF GROUP  SAMPLES/S  IDLE    LINK\n"));
 }
 
 TEST(TablesTest, YamlIsTheMessage) {
