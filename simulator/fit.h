@@ -56,7 +56,7 @@ struct FittedCluster {
 FittedCluster FitCluster(const JobHistory& history);
 
 inline constexpr std::size_t kFitRoundsMin = 10;
-inline constexpr std::size_t kFitWarmUp = 3;
+inline constexpr std::size_t kFitWarmUp = 1;
 inline constexpr double kFitSizesVary = 1.25;  // largest over smallest
 inline constexpr double kFitLatencySeconds = 100e-6;
 
