@@ -9,11 +9,10 @@ namespace tactus::collective {
 
 DeviceReplicaSums::DeviceReplicaSums(ReplicaSums sums, cuda::Device& device,
                                      cuda::SegmentTable segments)
-    : sums_(std::move(sums)),
-      device_(device),
-      segments_(std::move(segments)),
-      down_(device.MakeMark()) {
-  TACTUS_CHECK(!in_parts() || sums_.counts.size() == segments_.size());
+    : sums_(std::move(sums)), device_(device), segments_(std::move(segments)) {
+  if (!in_parts()) return;
+  TACTUS_CHECK(sums_.counts.size() == segments_.size());
+  down_ = device.MakeMark();
 }
 
 void DeviceReplicaSums::AddNorm(std::span<const float> stretch, std::size_t offset,

@@ -58,7 +58,7 @@ class DeviceReplicaSums {
   // A row between the members; left alone by this thread until the device has read it, which it has
   // when it does the next copy.
   cuda::Array<double> on_host_;
-  const std::unique_ptr<cuda::Mark> down_;
+  std::unique_ptr<cuda::Mark> down_;  // where members have parts
 };
 
 }  // namespace tactus::collective

@@ -4,10 +4,10 @@
 // A single step is run so, too, where Adasum combines what an optimizer with memory does: Adasum is
 // of updates then, as such a step is not linear in the gradient.
 //
-// An elastic window lasts until all members have taken the period's steps: who is done early goes
-// on instead of waiting, up to kMostPeriods times the period. Of member i with n_i samples in
-// tau_i steps, N samples of all, a(tau) the weight of tau steps' gradients in what they change
-// (DeltaWeights::sum), what is combined is
+// An elastic window lasts until all members have taken the period's steps, or know that training
+// ends: who is done early goes on instead of waiting, up to kMostPeriods times the period. Of
+// member i with n_i samples in tau_i steps, N samples of all, a(tau) the weight of tau steps'
+// gradients in what they change (DeltaWeights::sum), what is combined is
 //
 //   delta = a  sum_i (n_i / N) delta_i / a(tau_i),   a = sum_i (n_i / N) a(tau_i)
 //
@@ -353,7 +353,7 @@ class LocalRounds : public Synchronizer {
   bool launched_ = false;   // and is combined
   bool open_ = false;       // from Open until Apply parameters are this member's own
   bool window_ = false;     // whether the plan asks for local steps
-  bool elastic_ = false;    // the window lasts until all have taken the period's
+  bool elastic_ = false;    // the window lasts until all are done with it
   bool step_over_ = false;  // the batch before ended a step
   StartBarrier start_;      // of an elastic window
 };

@@ -538,7 +538,8 @@ bool RoundEngine::ClockDecides() const {
 }
 
 std::vector<cuda::LaneValue> RoundEngine::OwnLanesOf(const Round& round) {
-  if (ClockDecides() && member_.TimeIsUpAt(round.finished)) {
+  // Whoever waited for the others' last steps has the time of its own and of the edge behind it.
+  if (ClockDecides() && member_.TimeIsUpAt(std::max(round.finished, member_.edge))) {
     member_.stop.TimeIsUp(*member_.options.stop.time);
   }
   OwnLanes own;

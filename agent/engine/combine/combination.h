@@ -54,8 +54,7 @@ struct WindowSums {
   std::span<const double> first_loss{};
 };
 
-// This member's lanes, asked for once a combination, when they leave: from Finish, or from the
-// SegmentReady that makes the last stretch ready.
+// This member's lanes, asked for once a combination, when they leave with the last stretch.
 using TellLanes = std::function<std::vector<cuda::LaneValue>()>;
 
 // What a combination gave, but for the vector in the host's memory.
