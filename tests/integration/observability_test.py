@@ -22,6 +22,7 @@ ABSENT = {
     "tactus_gpu_temperature_celsius": "a GPU", "tactus_gpu_power_watts": "a GPU", "tactus_gpu_sm_clock_hertz": "a GPU",
     "tactus_gpu_uncorrected_ecc_errors": "a GPU", "tactus_gpu_throttled": "a GPU", "tactus_gpu_fault": "a GPU",
     "tactus_checkpoint_last_success_timestamp_seconds": "a suspension",
+    "tactus_worker_link_bytes_per_second": "messages of 64 KiB",
     "tactus_backup_last_success_timestamp_seconds": "--backup-every", "tactus_backup_interval_seconds": "--backup-every",
 }
 # Metrics that a decision has whose gain was measured, which luck decides in a run as short as this.
