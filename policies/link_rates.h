@@ -26,7 +26,7 @@ struct SlowLink {
 class LinkRates {
  public:
   static constexpr std::size_t kRounds = 12;  // of which a rate is the median
-  static constexpr double kSlow = 0.75;       // of what is usual: a slow link has less
+  static constexpr double kSlow = 0.5;        // of what is usual: a slow link has less
 
   void Start(std::uint32_t members) { rates_.assign(members, {}); }
 
