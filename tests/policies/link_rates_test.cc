@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/policies/virtual_job.h"
+
 namespace tactus::policies {
 namespace {
 
