@@ -9,6 +9,7 @@
 #include "agent/collective/mesh_costs.h"
 #include "agent/collective/operation.h"
 #include "base/check.h"
+#include "policies/median.h"
 
 namespace tactus::simulator {
 namespace {
@@ -311,9 +312,8 @@ double Group::TakeLinkRate(int rank) {
     const std::size_t from = places_.hosts[static_cast<std::size_t>(other)];
     if (other != rank) rates.push_back(network_.Rate(from, to));
   }
-  const auto middle = rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2);
-  std::ranges::nth_element(rates, middle);
-  return *middle / static_cast<double>(std::ranges::count(places_.hosts, to));
+  return policies::Median(std::move(rates)) /
+         static_cast<double>(std::ranges::count(places_.hosts, to));
 }
 
 // The member's own operation.
