@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "agent/engine/momentum_correction.h"
 #include "base/check.h"
 
 namespace tactus::engine {
@@ -18,6 +19,7 @@ policies::LearningRateOptions RateOptions(const EngineOptions& options) {
 EncodingOptions EncodingOptionsOf(const EngineOptions& options) {
   EncodingOptions encoding = options.encoding;
   encoding.seed = options.seed;
+  encoding.carries_momentum = CarriesMomentum(options);
   return encoding;
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agent/engine/gradient_facts.h"
+#include "agent/engine/momentum_correction.h"
 #include "agent/engine/one_bit_phase.h"
 #include "base/check.h"
 
@@ -272,6 +273,7 @@ void RoundEngine::OpenRound() {
               .rule = plan.learning_rate_rule,
               .finished = member_.edge};
   SharedMomentum momentum = FollowOneBit(member_, plan);
+  CarriedMomentum carried = CarriedBy(member_, plan);
   synchronizer_->Open(running_);
   cursor_.emplace(CursorOf(ReserveBlock()));
   cursor_->Skip(running_.replica_samples);
@@ -280,11 +282,13 @@ void RoundEngine::OpenRound() {
   }
   momentum.samples = running_.InUnits(static_cast<double>(member_.ledger.reserved()));
   momentum.own_samples = running_.InUnits(static_cast<double>(cursor_->size()));
+  carried.samples = momentum.samples;
+  carried.own_samples = momentum.own_samples;
   member_.encodings.Open({.number = running_.number,
                           .progress = member_.progress(),
                           .samples = running_.InUnits(SamplesOf(plan)),
                           .changes = synchronizer_->traits().local_updates},
-                         momentum);
+                         momentum, carried);
 }
 
 Block RoundEngine::ReserveBlock() {

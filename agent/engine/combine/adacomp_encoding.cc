@@ -13,30 +13,48 @@ namespace {
 constexpr std::size_t kConvolutionDimensions = 4;
 constexpr std::size_t kDenseTensorLength = 1024;  // fewer values travel as float32
 
+std::vector<cuda::FlatRange> EncodedOf(const std::vector<AdacompPart>& parts) {
+  std::vector<cuda::FlatRange> encoded;
+  for (const AdacompPart& part : parts) {
+    if (part.bin > 0) encoded.push_back(part.place);
+  }
+  return encoded;
+}
+
 }  // namespace
 
-AdacompEncoding::AdacompEncoding(const AdacompOptions& options, const EncodedRound& round,
-                                 cuda::Device& device, const cuda::SegmentTable& segments)
-    : ResidualEncoding("adacomp", round, device, cuda::FlatLength(segments)),
-      options_(options),
-      segments_(segments) {
+std::vector<AdacompPart> AdacompPartsOf(const cuda::SegmentTable& segments,
+                                        const AdacompOptions& options) {
   for (const std::size_t bin : {options.bin, options.bin_of_convolutions}) {
     TACTUS_CHECK(bin >= 1 && bin <= kAdacompBinMax);
   }
-}
-
-std::unique_ptr<PieceTalk> AdacompEncoding::MakeTalk(const Piece& piece) {
   std::vector<AdacompPart> parts;
-  for (const cuda::Segment& segment : segments_) {
-    const bool within = segment.offset >= piece.offset &&
-                        segment.offset + segment.length <= piece.offset + piece.values.size();
-    if (!within || segment.length == 0) continue;
+  for (const cuda::Segment& segment : segments) {
+    if (segment.length == 0) continue;
     const bool convolution = segment.shape.size() == kConvolutionDimensions;
-    const std::size_t bin = convolution ? options_.bin_of_convolutions : options_.bin;
+    const std::size_t bin = convolution ? options.bin_of_convolutions : options.bin;
     const bool dense =
         segment.shape.size() < 2 || segment.length < kDenseTensorLength || segment.length < 2 * bin;
-    parts.push_back({.place = {.offset = segment.offset - piece.offset, .length = segment.length},
-                     .bin = dense ? 0 : bin});
+    parts.push_back(
+        {.place = {.offset = segment.offset, .length = segment.length}, .bin = dense ? 0 : bin});
+  }
+  return parts;
+}
+
+AdacompEncoding::AdacompEncoding(const AdacompOptions& options, const ResidualRound& round,
+                                 cuda::Device& device, const cuda::SegmentTable& segments)
+    : ResidualEncoding("adacomp", round, device, cuda::FlatLength(segments),
+                       EncodedOf(AdacompPartsOf(segments, options))),
+      parts_(AdacompPartsOf(segments, options)) {}
+
+// Pieces consist of whole segments.
+std::unique_ptr<PieceTalk> AdacompEncoding::MakeTalk(const Piece& piece) {
+  std::vector<AdacompPart> parts;
+  const std::size_t end = piece.offset + piece.values.size();
+  for (AdacompPart part : parts_) {
+    if (part.place.offset < piece.offset || part.place.offset >= end) continue;
+    part.place.offset -= piece.offset;
+    parts.push_back(part);
   }
   return std::make_unique<AdacompTalk>(std::move(parts));
 }

@@ -6,15 +6,19 @@
 // of fewer than two dimensions or of few values travels as float32; all others are shorter coded,
 // whatever stands out of them, as an element takes 2 bytes at most.
 //
-// Source: [adacomp] from memory, unverified, as section 3 of the specification has it.
+// Source: [adacomp] from memory, unverified, as section 3 of the specification has it. Differs:
+// sgd's momentum comes before it, where it may (residual_encoding.h). What was sent keeps its
+// momentum, other than in [dgc]: a sign of the scale is not all that an element had, and without it
+// the loss stays higher (decision 101).
 
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
-#include "agent/engine/combine/encoded_round.h"
+#include "agent/engine/combine/adacomp_talk.h"
 #include "agent/engine/combine/residual_encoding.h"
 #include "cuda/device.h"
 #include "cuda/ops/segments.h"
@@ -26,10 +30,14 @@ struct AdacompOptions {
   std::size_t bin = 500;                 // of all others [elements], 1 to kAdacompBinMax
 };
 
+// The tensors of a table, in its order and places, none empty.
+std::vector<AdacompPart> AdacompPartsOf(const cuda::SegmentTable& segments,
+                                        const AdacompOptions& options);
+
 class AdacompEncoding : public ResidualEncoding {
  public:
-  // `round`, the one whose pieces leave, outlives this, as does the device.
-  AdacompEncoding(const AdacompOptions& options, const EncodedRound& round, cuda::Device& device,
+  // The device outlives this.
+  AdacompEncoding(const AdacompOptions& options, const ResidualRound& round, cuda::Device& device,
                   const cuda::SegmentTable& segments);
 
  protected:
@@ -37,8 +45,7 @@ class AdacompEncoding : public ResidualEncoding {
   std::uint64_t BytesOfValues(const Piece& piece, const PieceTalk& talk) const override;
 
  private:
-  const AdacompOptions options_;
-  const cuda::SegmentTable segments_;
+  const std::vector<AdacompPart> parts_;
 };
 
 }  // namespace tactus::engine

@@ -22,6 +22,7 @@ void AdacompTalk::SendSizes() {
   for (const AdacompPart& part : parts_) {
     const std::size_t begin = coded_.size();
     if (part.bin > 0 && finite_) {
+      AddMomentum(part.place);
       finite_ =
           AdacompEncode({.values = ValuesOf(part),
                          .left = left().subspan(part.place.offset, part.place.length),

@@ -77,6 +77,9 @@ class Encoding {
   // It is as it was when it was made.
   virtual void Forget() = 0;
 
+  // It comes into force in the place of another, between two rounds of this member.
+  virtual void Follow() {}
+
   // A group meets.
   virtual void Meet(const EncodedMembers& /*members*/) {}
 };

@@ -27,13 +27,18 @@ Encoding& Encodings::For(Kind kind) {
     encoding = Make(kind);
     encoding->Meet(members_);
   }
-  if (in_force_ != nullptr && in_force_ != encoding.get()) in_force_->Forget();
+  if (in_force_ != nullptr && in_force_ != encoding.get()) {
+    in_force_->Forget();
+    encoding->Follow();
+  }
   in_force_ = encoding.get();
   if (!restored_.empty()) Restore(std::exchange(restored_, {}));
   return *encoding;
 }
 
 std::unique_ptr<Encoding> Encodings::Make(Kind kind) {
+  const ResidualRound of_round = {.round = round_,
+                                  .carried = options_.carries_momentum ? &carried_ : nullptr};
   switch (kind) {
     case Kind::kFloat16:
       return std::make_unique<SixteenBitEncoding>(kFloat16Format, device_);
@@ -42,10 +47,10 @@ std::unique_ptr<Encoding> Encodings::Make(Kind kind) {
     case Kind::kDq:
       return std::make_unique<DqEncoding>(options_.dq, options_.seed, round_, device_, segments_);
     case Kind::kSketch:
-      return std::make_unique<SketchEncoding>(options_.sketch, options_.seed, round_, device_,
+      return std::make_unique<SketchEncoding>(options_.sketch, options_.seed, of_round, device_,
                                               segments_);
     case Kind::kAdacomp:
-      return std::make_unique<AdacompEncoding>(options_.adacomp, round_, device_, segments_);
+      return std::make_unique<AdacompEncoding>(options_.adacomp, of_round, device_, segments_);
     case Kind::kOneBit:
       return std::make_unique<OneBitEncoding>(momentum_, device_, segments_);
     case Kind::kDense:

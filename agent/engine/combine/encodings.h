@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "agent/engine/combine/adacomp_encoding.h"
+#include "agent/engine/combine/carried_momentum.h"
 #include "agent/engine/combine/dq_encoding.h"
 #include "agent/engine/combine/encoded_round.h"
 #include "agent/engine/combine/encoding.h"
@@ -46,7 +47,8 @@ struct EncodingOptions {
   SketchOptions sketch{};
   AdacompOptions adacomp{};
   OneBitOptions one_bit{};
-  MakeEncoding dense{};  // what kDense stands for; empty: DenseEncoding
+  bool carries_momentum = false;  // CarriedMomentum comes with some rounds
+  MakeEncoding dense{};           // what kDense stands for; empty: DenseEncoding
 };
 
 // Each encoding is made when it is first asked for and lives as long as this. One thread.
@@ -63,11 +65,13 @@ class Encodings {
   // is of a time that is over when it comes into force again.
   Encoding& For(policies::Encoding kind);
 
-  // A round begins whose pieces leave next; none of another leaves any more. What `momentum` refers
-  // to outlives the round.
-  void Open(const EncodedRound& round, const SharedMomentum& momentum = {}) {
+  // A round begins whose pieces leave next; none of another leaves any more. What `momentum` and
+  // `carried` refer to outlives the round.
+  void Open(const EncodedRound& round, const SharedMomentum& momentum = {},
+            const CarriedMomentum& carried = {}) {
     round_ = round;
     momentum_ = momentum;
+    carried_ = carried;
   }
 
   // Of the one in force, as Encoding has them; before one is, what it will go on with.
@@ -95,6 +99,7 @@ class Encodings {
   EncodedMembers members_{};
   EncodedRound round_{};
   SharedMomentum momentum_{};
+  CarriedMomentum carried_{};
   engine::Residuals restored_{};  // for the first one
   Encoding* in_force_ = nullptr;  // null: none was asked for
   std::array<std::unique_ptr<Encoding>, policies::kEncodingNames.size()> made_{};

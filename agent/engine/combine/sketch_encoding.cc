@@ -31,6 +31,14 @@ SketchPart PartOf(cuda::FlatRange place, const SketchOptions& options) {
           .applied = applied};
 }
 
+std::vector<cuda::FlatRange> SketchedOf(const std::vector<SketchPart>& parts) {
+  std::vector<cuda::FlatRange> sketched;
+  for (const SketchPart& part : parts) {
+    if (part.columns > 0) sketched.push_back(part.place);
+  }
+  return sketched;
+}
+
 // Of what is sketched.
 std::size_t LongestOf(const std::vector<SketchPart>& parts) {
   std::size_t longest = 0;
@@ -64,9 +72,10 @@ std::vector<SketchPart> SketchPartsOf(const cuda::SegmentTable& segments,
 }
 
 SketchEncoding::SketchEncoding(const SketchOptions& options, std::uint64_t seed,
-                               const EncodedRound& round, cuda::Device& device,
+                               const ResidualRound& round, cuda::Device& device,
                                const cuda::SegmentTable& segments)
-    : ResidualEncoding("sketch", round, device, cuda::FlatLength(segments)),
+    : ResidualEncoding("sketch", round, device, cuda::FlatLength(segments),
+                       SketchedOf(SketchPartsOf(segments, options))),
       seed_(Rng(seed).Fork("sketch").Next()),
       parts_(SketchPartsOf(segments, options)),
       longest_(LongestOf(parts_)),

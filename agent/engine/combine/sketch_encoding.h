@@ -12,8 +12,7 @@
 // Source: section 1 of the specification, gs-SGD from memory, unverified, with [sketched-sgd] for
 // candidates and their exact values. Differs: k is a share of each stretch and not of the whole
 // vector, so that a stretch's table is in the cache, no piece waits for the last one, and tensors
-// of small gradients have their turn as well; no momentum here, as optimizers have their own, which
-// what is applied does not clear either.
+// of small gradients have their turn as well.
 
 #pragma once
 
@@ -22,7 +21,6 @@
 #include <memory>
 #include <vector>
 
-#include "agent/engine/combine/encoded_round.h"
 #include "agent/engine/combine/residual_encoding.h"
 #include "agent/engine/combine/sketch_talk.h"
 #include "cuda/device.h"
@@ -48,8 +46,8 @@ std::vector<SketchPart> SketchPartsOf(const cuda::SegmentTable& segments,
 
 class SketchEncoding : public ResidualEncoding {
  public:
-  // seed: of the job. `round`, the one whose pieces leave, outlives this, as does the device.
-  SketchEncoding(const SketchOptions& options, std::uint64_t seed, const EncodedRound& round,
+  // seed: of the job. The device outlives this.
+  SketchEncoding(const SketchOptions& options, std::uint64_t seed, const ResidualRound& round,
                  cuda::Device& device, const cuda::SegmentTable& segments);
 
  protected:

@@ -60,6 +60,7 @@ void SketchTalk::PutTables() {
       std::ranges::copy(fresh, own.begin());
       continue;
     }
+    AddMomentum(part.place);
     const std::span<float> gathered = Within(still_left(), part);
     std::ranges::transform(Within(left(), part), fresh, gathered.begin(), std::plus());
     AddToSketch(*hash_, gathered, own);
@@ -121,10 +122,12 @@ void SketchTalk::End() {
     if (parts_[i].columns == 0) continue;
     const std::span<float> values_of = Within(values(), parts_[i]);
     const std::span<float> gathered = Within(still_left(), parts_[i]);
+    const std::span<float> momentum = MomentumOf(parts_[i].place);
     std::ranges::fill(values_of, 0.0f);
     for (const std::uint32_t which : LargestOf(sums.first(counts_[i]), parts_[i].applied)) {
       values_of[places[which]] = sums[which];
       gathered[places[which]] = 0;
+      if (!momentum.empty()) momentum[places[which]] = 0;
     }
     places = places.subspan(counts_[i]);
     sums = sums.subspan(counts_[i]);

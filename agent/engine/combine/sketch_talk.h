@@ -5,7 +5,7 @@
 //   candidates             the m k largest estimates from T, those that are 0 left out
 //   w = sum of v           over the members, of each candidate
 //   applied                the k largest w; all other values of the sum are 0
-//   e' = v                 but 0 where applied
+//   e' = v                 but 0 where applied, and so is the momentum (residual_encoding.h)
 //
 // Ties go to the first. T and w are each summed in two turns: everybody sends each member its slice
 // and gets the slices' sums, in rank order. So all have the same bits and come to the same

@@ -83,10 +83,11 @@ std::vector<Piece> EncodedGroup::PiecesOf(std::vector<float>& buffer) const {
 
 std::vector<std::vector<float>> EncodedGroup::Sum(std::vector<std::vector<float>> buffers,
                                                   const EncodedRound& round,
-                                                  const SharedMomentum& momentum) {
+                                                  const SharedMomentum& momentum,
+                                                  const CarriedMomentum& carried) {
   OnThreads(members_.size(), [&](std::size_t rank) {
     Member& member = members_[rank];
-    member.encodings->Open(round, momentum);
+    member.encodings->Open(round, momentum, carried);
     Encoding& encoding = member.encodings->For(setup_.kind);
     const std::vector<Piece> pieces = PiecesOf(buffers[rank]);
     std::vector<std::unique_ptr<collective::Collective>> exchanges;

@@ -39,7 +39,8 @@ class EncodedGroup {
   // By rank, in and out. Every member exchanges all pieces at once.
   std::vector<std::vector<float>> Sum(std::vector<std::vector<float>> buffers,
                                       const EncodedRound& round = {},
-                                      const SharedMomentum& momentum = {});
+                                      const SharedMomentum& momentum = {},
+                                      const CarriedMomentum& carried = {});
 
   // As members of another group would have it.
   void CutInto(std::size_t pieces) { setup_.pieces = pieces; }

@@ -43,7 +43,7 @@ Said Talk(std::vector<std::vector<float>> values, std::size_t candidates) {
   for (std::size_t rank = 0; rank < transports.size(); ++rank) {
     SketchTalk& talk = *talks.emplace_back(std::make_unique<SketchTalk>(parts));
     talk.SetHash(hash);
-    talk.SetResidual(nothing, said.left[rank]);
+    talk.SetLeft({.left = nothing, .still_left = said.left[rank]});
     talk.Open({.values = said.sums[rank]}, static_cast<int>(rank), members);
     exchanges.push_back(transports[rank]->StartConversation(talk));
   }
