@@ -52,7 +52,11 @@ std::string AutoSynchronization::Start(Plan& first, const Observations& seen) {
   if (any || !BeginsWith(seen.group(), first)) {
     return "every_step until speeds and the transfer are measured";
   }
-  return ValueOf(first, Axis::kSynchronization) + ": as a former job of this kind found; tried out";
+  return ValueOf(first, Axis::kSynchronization) +
+         (seen.group().prior ? ": as a former job of this kind found"
+                             : ": by what its links brought before, an exchange takes " +
+                                   Figure(prior_->transfer_seconds) + " s") +
+         "; tried out";
 }
 
 bool AutoSynchronization::Banned(Synchronization synchronization, const Observations& seen) const {
@@ -62,8 +66,9 @@ bool AutoSynchronization::Banned(Synchronization synchronization, const Observat
 // Within one step of canaries below the period that would be guessed now: what a former job found
 // late in its training, or under another load, moves the beginning of this one no further.
 bool AutoSynchronization::BeginsWith(const StartingGroup& group, Plan& first) {
-  const std::optional<Prior>& prior = group.prior;
-  if (!prior || group.speeds.size() != first.batch_sizes.size()) return false;
+  Prior known = group.prior.value_or(Prior{.transfer_seconds = group.exchange_seconds});
+  if (!(known.transfer_seconds > 0)) return false;
+  if (group.speeds.size() != first.batch_sizes.size()) return false;
   double step = 0;
   double samples = 0;
   for (std::size_t rank = 0; rank < group.speeds.size(); ++rank) {
@@ -72,13 +77,14 @@ bool AutoSynchronization::BeginsWith(const StartingGroup& group, Plan& first) {
   }
   // The rule of the rate is not chosen yet, and no gain of any is longer.
   const double drift = DriftAt(samples / static_cast<double>(options_.base_batch));
-  const double guess = BestPeriod(step, prior->transfer_seconds, drift);
+  const double guess = BestPeriod(step, known.transfer_seconds, drift);
+  if (!group.prior) known.period = static_cast<std::uint32_t>(guess);
   const auto period =
-      static_cast<std::uint32_t>(std::clamp(1.0 * prior->period, guess / kCanaryStep, guess));
-  if (prior->period < 2 || period < 2) return false;
+      static_cast<std::uint32_t>(std::clamp(1.0 * known.period, guess / kCanaryStep, guess));
+  if (known.period < 2 || period < 2) return false;
   Synchronize(first, Synchronization::kPeriodic, period);
   first.trial = Trial::kBegins;
-  prior_ = prior;
+  prior_ = known;
   return true;
 }
 
@@ -169,7 +175,7 @@ std::optional<Proposal> AutoSynchronization::TryPrior(const Situation& situation
   Proposal proposal = ProposePeriod(situation, 1);
   if (judgement.undo) proposal.trial = Trial::kUndone;
   proposal.decision.reason =
-      "what a former job of this kind found does not hold: " + judgement.reason;
+      "what was known before the first round does not hold: " + judgement.reason;
   return proposal;
 }
 

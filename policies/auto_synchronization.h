@@ -45,8 +45,9 @@ namespace tactus::policies {
 //
 // A job's first group begins with the period of a Prior, where it has one, within a quarter of the
 // guess and the guess, which speeds that were tried out, the prior's transfer and the most that the
-// rate could gain make: on trial, JudgePrior, then as one that was judged. Where it is regretted
-// all goes on as without a prior.
+// rate could gain make: on trial, JudgePrior, then as one that was judged. Without one it begins
+// with that guess by what an exchange should take, where that is known. Where it is regretted all
+// goes on as without.
 //
 // The first period is a guess about the loss; a group that meets anew begins with the former
 // one's, unless it was taken back, and takes a shorter one without a trial. From then on other

@@ -122,6 +122,9 @@ struct StartingGroup {
   bool goes_on = false;
   // What a former job of this kind found; of use to a job's first group alone.
   std::optional<Prior> prior{};
+  // What a dense exchange should take by what the members' links brought before; 0: not known. Of
+  // use to the first plan alone, where no prior says more. [s]
+  double exchange_seconds = 0;
   KnownEncodings encodings{};
 
   bool Knows(Encoding encoding) const {

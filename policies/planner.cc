@@ -229,6 +229,7 @@ Revision Planner::Start(const StartingGroup& starting) {
   StartingGroup group = starting;
   // What is frozen could not be taken back.
   if (Frozen(Axis::kSynchronization) || Frozen(Axis::kEncoding)) group.prior.reset();
+  if (Frozen(Axis::kSynchronization)) group.exchange_seconds = 0;
   const bool unjudged = group.before && policies_[Axis::kEncoding]->OnTrial() &&
                         RowOf(group.before->encoding).for_auto == ForAuto::kByLoss;
   gains_.Forget();

@@ -24,8 +24,8 @@ std::string RegretOfTransfer(const Prior& prior, const Observations& seen) {
   const double usual = seen.TransferSeconds().value_or(before);
   const bool faster = kPriorTransferFactor * least < before;
   if (!faster && usual <= kPriorTransferFactor * before) return {};
-  return "a transfer takes " + Figure(faster ? least : usual) + " s, and took " + Figure(before) +
-         " s then";
+  return "a transfer takes " + Figure(faster ? least : usual) + " s, and " + Figure(before) +
+         " s were expected";
 }
 
 }  // namespace

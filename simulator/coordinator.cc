@@ -303,6 +303,17 @@ void Coordinator::Keep(const job::NodeRecord& node) {
 void Coordinator::Perform(const job::Action& action) {
   if (const std::string* const node = job::NodeOf(action)) sessions_->Tell(*node, action);
   if (const auto* wake = std::get_if<job::WakeAt>(&action)) WakeAt(wake->time);
+  if (const auto* probe = std::get_if<job::ProbeLink>(&action)) Probe(*probe);
+}
+
+// As agents bound it; that it takes a link's bytes from others is left out.
+void Coordinator::Probe(const job::ProbeLink& probe) {
+  const double rate = around_.rate(probe.from, probe.to);
+  const double seconds = rate > 0 ? std::min(kProbeSeconds, kProbeBytes / rate) : kProbeSeconds;
+  around_.scheduler.After(Seconds(seconds), [this, probe, rate, life = life_] {
+    if (life != life_) return;
+    Handle(job::LinkProbed{.from = probe.from, .to = probe.to, .bytes_per_second = rate}, {});
+  });
 }
 
 void Coordinator::WakeAt(Instant time) {

@@ -38,6 +38,8 @@ struct CoordinatorSurroundings {
   Checkers& checkers;
   Recorder& recorder;
   const Scenario& scenario;
+  // What passes from one host to another now, by their names; 0: nothing does. [bytes/s]
+  std::function<double(const std::string& from, const std::string& to)> rate;
 };
 
 // The shell around job::Cluster, delivery::ActionQueue and session::Sessions, over all lives of the
@@ -49,6 +51,9 @@ class Coordinator {
   static constexpr Duration kUnnamed = std::chrono::minutes(3);
   using Sessions = session::Sessions<AgentStream, job::Action>;
   static constexpr Duration kBeat = Sessions::kBeat;
+  // As agent::LinkBounds: a link is measured for so long, or with so much.
+  static constexpr double kProbeSeconds = 1;
+  static constexpr double kProbeBytes = 128 << 20;
   // Turns virtual time into the time of day on records: 2025-01-01.
   static constexpr job::WallTime kWallOffset = 1'735'689'600'000'000'000;
 
@@ -112,6 +117,7 @@ class Coordinator {
   void Keep(const job::PriorRecord& prior);
   void Perform(const job::Action& action);
   void WakeAt(Instant time);
+  void Probe(const job::ProbeLink& probe);
   void Beat();
 
   const CoordinatorSurroundings around_;

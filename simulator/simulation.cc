@@ -48,6 +48,7 @@ class World {
   void Resume(std::size_t index);
   void Revert(std::size_t index);
   void Mark(const job::NodeRecord& node, Instant until);
+  double RateNow(const std::string& from, const std::string& to) const;
   Group& Meet(const GroupKey& key, const std::vector<std::string>& endpoints);
   bool Over() const;
   std::string Rest() const;
@@ -73,7 +74,9 @@ World::World(Scenario scenario)
       coordinator_({.scheduler = scheduler_,
                     .checkers = checkers_,
                     .recorder = recorder_,
-                    .scenario = scenario_}),
+                    .scenario = scenario_,
+                    .rate = [this](const std::string& from,
+                                   const std::string& to) { return RateNow(from, to); }}),
       faults_(scenario_.cluster, {.scheduler = scheduler_,
                                   .network = network_,
                                   .checkers = checkers_,
@@ -241,6 +244,19 @@ void World::Mark(const job::NodeRecord& node, Instant until) {
   const bool cordoned = known != nodes.end() && known->second.cordoned;
   if (cordoned != node.cordoned) coordinator_.Tell(job::NodeMarked{node});
   scheduler_.After(kUserRetry, [=, this] { Mark(node, until); });
+}
+
+double World::RateNow(const std::string& from, const std::string& to) const {
+  const std::vector<HostModel>& hosts = scenario_.cluster.hosts;
+  const auto index_of = [&](const std::string& name) {
+    return static_cast<std::size_t>(std::ranges::find(hosts, name, &HostModel::name) -
+                                    hosts.begin());
+  };
+  const std::size_t sender = index_of(from);
+  const std::size_t taker = index_of(to);
+  const bool reach = agents_[sender]->alive() && agents_[taker]->alive() &&
+                     network_.BlockedUntil(sender, taker) <= scheduler_.now();
+  return reach ? network_.Rate(sender, taker) : 0;
 }
 
 Group& World::Meet(const GroupKey& key, const std::vector<std::string>& endpoints) {

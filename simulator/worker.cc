@@ -223,8 +223,9 @@ life::OrFailure<life::Loaded> Worker::Load(const std::function<bool()>& /*leaves
     return life::Failure{.field = "stop", .message = "the learner has no validation samples"};
   }
   MakeMember();
+  const std::uint64_t carried = around_.job.parameters;
   return life::Loaded{
-      .ready = {.parameters = parameters_.size(),
+      .ready = {.parameters = carried > 0 ? carried : parameters_.size(),
                 .train_samples = TrainSamples(around_.job),
                 .samples_per_second = TriedOut(),
                 .encodings = {policies::kEncodingNames.begin(), policies::kEncodingNames.end()}},

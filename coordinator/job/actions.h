@@ -255,6 +255,18 @@ void Fields(auto& archive, Of<ArtifactStored> auto& event) {
   archive("worker", event.worker);
 }
 
+// What ProbeLink asked for was measured, or could not be.
+struct LinkProbed {
+  std::string from{};
+  std::string to{};
+  double bytes_per_second = 0;  // that arrived; 0: nothing is known
+};
+void Fields(auto& archive, Of<LinkProbed> auto& event) {
+  archive("from", event.from);
+  archive("to", event.to);
+  archive("bytes_per_second", event.bytes_per_second);
+}
+
 // Time passed; sent at the time asked for by WakeAt, or later.
 struct Ticked {};
 void Fields(auto&, Of<Ticked> auto&) {}
@@ -262,7 +274,7 @@ void Fields(auto&, Of<Ticked> auto&) {}
 using Event = std::variant<JobSubmitted, JobCancelled, NodeJoined, NodeLost, WorkerSaid,
                            WorkerExited, ArtifactStored, Ticked, JobUpdated, JobPaused, JobResumed,
                            NodeMarked, DeviceFaultsChanged, NodeUnreachable, NodeLeaving,
-                           ArtifactComing, DecisionReverted, NodeDeleted>;
+                           ArtifactComing, DecisionReverted, NodeDeleted, LinkProbed>;
 
 // ---- Actions
 
@@ -386,6 +398,16 @@ void Fields(auto& archive, Of<LookAtWorker> auto& action) {
   archive("worker", action.worker);
 }
 
+// Measure what one node can send to another, which LinkProbed says, in a moment or after a while.
+struct ProbeLink {
+  std::string from{};
+  std::string to{};
+};
+void Fields(auto& archive, Of<ProbeLink> auto& action) {
+  archive("from", action.from);
+  archive("to", action.to);
+}
+
 // Tell those who watch.
 struct PublishJob {
   JobRecord record{};
@@ -440,10 +462,10 @@ void Fields(auto& archive, Of<WakeAt> auto& action) { archive("time", action.tim
 using Action = std::variant<PersistJob, PersistRound, PersistDecision, StartWorker, SendToWorker,
                             StopWorker, PublishJob, PublishProgress, PublishDecision, WakeAt,
                             PersistNode, ForgetRounds, LookAtWorker, PublishSnapshot, PersistMemory,
-                            PublishRelearning, PersistPrior, PersistValidation>;
+                            PublishRelearning, PersistPrior, PersistValidation, ProbeLink>;
 using Actions = std::vector<Action>;
 
-// The node whose agent carries the action out; null: it is none of an agent's.
+// The node whose agent carries the action out; null: it is none of one agent's.
 const std::string* NodeOf(const Action& action);
 
 // The node whose agent starts anew with this event, as it is a new process or missed something;
@@ -492,6 +514,8 @@ template <>
 inline constexpr const char* kKind<job::NodeUnreachable> = "node_unreachable";
 template <>
 inline constexpr const char* kKind<job::NodeLeaving> = "node_leaving";
+template <>
+inline constexpr const char* kKind<job::LinkProbed> = "link_probed";
 
 template <>
 inline constexpr const char* kKind<job::PersistJob> = "persist_job";
@@ -517,6 +541,8 @@ template <>
 inline constexpr const char* kKind<job::StopWorker> = "stop_worker";
 template <>
 inline constexpr const char* kKind<job::LookAtWorker> = "look_at_worker";
+template <>
+inline constexpr const char* kKind<job::ProbeLink> = "probe_link";
 template <>
 inline constexpr const char* kKind<job::PublishJob> = "publish_job";
 template <>

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "coordinator/job/arrays.h"
+#include "coordinator/job/links.h"
+#include "coordinator/job/transport_choice.h"
 #include "coordinator/job/wait_reason.h"
 #include "coordinator/job/worker_ids.h"
 #include "policies/axis_policy.h"
@@ -152,6 +154,11 @@ void Cluster::Handle(const NodeDeleted& event, Turn turn) {
 // Jobs that hold such a device are left alone: what breaks them is seen where they break.
 void Cluster::Handle(const DeviceFaultsChanged& event, Turn) {
   membership_.SetFaults(event.node, event.faults);
+}
+
+void Cluster::Handle(const LinkProbed& event, Turn turn) {
+  probed_.erase(event.to);
+  NoteLink(event.to, event.bytes_per_second, priors_, turn.actions);
 }
 
 void Cluster::Handle(const NodeJoined& event, Turn turn) {
@@ -383,6 +390,30 @@ void Cluster::Start(const Schedule::Grant& grant, Turn turn) {
   JobController& job = *jobs_.at(grant.job);
   job.Start(Employ(grant), turn);
   admission_.File(job);
+  ProbeLinks(job.record(), turn);
+}
+
+// While the workers load, so that the first plan goes by what is found, if it is there in time. The
+// rounds of other jobs would take longer for it, and their members measure these links themselves.
+void Cluster::ProbeLinks(const JobRecord& record, Turn turn) {
+  const std::vector<std::string> versions(record.members.size());  // not known yet
+  const TransportRecord transport = ChooseTransport({.members = record.members,
+                                                     .nccl_versions = versions,
+                                                     .encrypted = record.settings.encrypted});
+  if (transport.kind == TransportKind::kNccl) return;
+  for (ProbeLink& probe : UnknownLinks(record, priors_)) {
+    if (HasOthers(probe.from, record.id) || HasOthers(probe.to, record.id)) continue;
+    if (probed_.insert(probe.to).second) turn.actions.push_back(std::move(probe));
+  }
+}
+
+bool Cluster::HasOthers(const std::string& node, JobId job) const {
+  const auto found = membership_.nodes().find(node);
+  if (found == membership_.nodes().end()) return false;
+  return std::ranges::any_of(found->second.devices, [&](const DeviceRecord& device) {
+    return std::ranges::any_of(membership_.HoldersOf(node, device.name),
+                               [job](const Holder& holder) { return holder.job != job; });
+  });
 }
 
 // New workers of the job sit on the devices.

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -81,6 +82,7 @@ class Cluster {
   void Handle(const NodeMarked& event, Turn turn);
   void Handle(const NodeDeleted& event, Turn turn);
   void Handle(const DeviceFaultsChanged& event, Turn turn);
+  void Handle(const LinkProbed& event, Turn turn);
   // Any other: what a user asks of one job.
   template <typename Change>
   void Handle(const Change& event, Turn turn);
@@ -100,6 +102,8 @@ class Cluster {
   void Board(Turn turn);
   void Drain(Turn turn);
   void Start(const Schedule::Grant& grant, Turn turn);
+  void ProbeLinks(const JobRecord& record, Turn turn);
+  bool HasOthers(const std::string& node, JobId job) const;
   std::vector<MemberRecord> Employ(const Schedule::Grant& grant);
   std::vector<WorkerId> NewWorkers(const JobRecord& record, std::size_t count) const;
   void Retire();
@@ -116,6 +120,7 @@ class Cluster {
     std::string node{};
   };
   std::map<WorkerId, Route> routes_;
+  std::set<std::string> probed_;           // nodes whose links are being measured
   std::optional<Instant> wake_;            // asked for and not come yet
   std::map<JobId, std::string> memories_;  // of jobs that are to be restored
 };

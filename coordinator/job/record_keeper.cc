@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "coordinator/job/attempts.h"
 #include "coordinator/job/eta.h"
+#include "coordinator/job/links.h"
 #include "coordinator/job/mesh_places.h"
 #include "coordinator/job/reversal.h"
 #include "coordinator/job/snapshots.h"
@@ -152,6 +153,8 @@ policies::Plan RecordKeeper::FormGroup(const policies::StartingGroup& group,
   policies::StartingGroup starting = group;
   starting.before = PlanOfFormerGroup();
   starting.prior = PriorOfKind(turn);
+  starting.exchange_seconds =
+      ExchangeSeconds({record_, loaded.parameters, transport.kind}, priors_);
   const policies::Revision first = steering_.Start(starting);
   record_.newest_plan = first.plan;
   Progress progress = record_.checkpoint ? record_.progress : FromNothing(record_.progress);
@@ -548,6 +551,7 @@ void RecordKeeper::PersistMemory(Turn turn) {
 void RecordKeeper::HandOn(Turn turn) {
   handed_on_ = turn.now;
   if (!tracker_ || record_.settings.kind.empty()) return;
+  NoteLinks(record_.members, tracker_->progress().workers, priors_, turn.actions);
   const std::optional<policies::Prior> prior = steering_.Learned();
   if (!prior) return;
   priors_.Put(PriorKey(record_.settings.kind, record_.members), policies::BytesOf(*prior),

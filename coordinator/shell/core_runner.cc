@@ -225,6 +225,8 @@ void CoreRunner::Perform(const job::Action& action) {
     sessions_.Tell(stop->node, ToProto(*stop));
   } else if (const auto* look = std::get_if<job::LookAtWorker>(&action)) {
     sessions_.Tell(look->node, ToProto(*look));
+  } else if (const auto* probe = std::get_if<job::ProbeLink>(&action)) {
+    On(*probe);
   } else if (const auto* changed = std::get_if<job::PublishJob>(&action)) {
     On(*changed);
   } else if (const auto* progress = std::get_if<job::PublishProgress>(&action)) {
@@ -248,6 +250,18 @@ void CoreRunner::On(const job::SendToWorker& action) {
     if (!job.empty()) group.set_secret(around_.mesh_secret(job, group.generation()));
   }
   sessions_.Tell(action.node, std::move(message));
+}
+
+// A node that has gone since is not heard, and then nothing is known of the link.
+void CoreRunner::On(const job::ProbeLink& action) {
+  links_.AskInTurn(
+      action.from, action.to, [this, action](const absl::StatusOr<v1::ProbeLinkResponse>& found) {
+        if (!closed_.ok()) return;
+        Handle(job::LinkProbed{.from = action.from,
+                               .to = action.to,
+                               .bytes_per_second = found.ok() ? found->bytes_per_second() : 0},
+               {});
+      });
 }
 
 void CoreRunner::On(const job::PublishJob& action) {

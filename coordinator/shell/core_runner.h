@@ -242,6 +242,7 @@ class CoreRunner {
   void Handle(const job::Event& event, Done done);
   void Perform(const job::Action& action);
   void On(const job::SendToWorker& action);
+  void On(const job::ProbeLink& action);
   void On(const job::PublishJob& action);
   void On(const job::PublishProgress& action);
   void On(const job::PublishSnapshot& action);

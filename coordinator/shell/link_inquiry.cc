@@ -1,5 +1,6 @@
 #include "coordinator/shell/link_inquiry.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <span>
@@ -31,65 +32,100 @@ agent::v1::ToAgent Order(std::uint64_t id, const std::string& secret, const std:
 }  // namespace
 
 void LinkInquiry::Ask(const std::string& from, const std::string& to, Done done) {
-  if (asked_) {
+  if (!asked_.empty()) {
+    const Question& other = asked_.begin()->second.question;
     return done(runtime::WithRetry(
-        absl::UnavailableError("probe: the link from nodes/" + asked_->from + " to nodes/" +
-                               asked_->to + " is being measured; one at a time"),
+        absl::UnavailableError("probe: the link from nodes/" + other.from + " to nodes/" +
+                               other.to + " is being measured; one at a time"),
         std::chrono::seconds(2)));
   }
+  Begin({.from = from, .to = to, .done = std::move(done)});
+}
+
+void LinkInquiry::AskInTurn(const std::string& from, const std::string& to, Done done) {
+  waiting_.push_back({.from = from, .to = to, .done = std::move(done)});
+  BeginWaiting();
+}
+
+bool LinkInquiry::Busy(const std::string& node) const {
+  return std::ranges::any_of(asked_, [&](const auto& one) {
+    return one.second.question.from == node || one.second.question.to == node;
+  });
+}
+
+void LinkInquiry::BeginWaiting() {
+  while (true) {
+    const auto next = std::ranges::find_if(waiting_, [this](const Question& question) {
+      return !Busy(question.from) && !Busy(question.to);
+    });
+    if (next == waiting_.end()) return;
+    Question question = std::move(*next);
+    waiting_.erase(next);
+    Begin(std::move(question));
+  }
+}
+
+void LinkInquiry::Begin(Question question) {
   std::string secret(kSecretBytes, '\0');
   if (!crypto::FillRandom(std::as_writable_bytes(std::span(secret)))) {
-    return done(absl::UnavailableError("probe: the system has no random bytes"));
+    return question.done(absl::UnavailableError("probe: the system has no random bytes"));
   }
   // Not the numbers of a former coordinator's, whose answers may be on their way.
   if (last_id_ == 0)
     last_id_ = static_cast<std::uint64_t>(static_cast<unsigned char>(secret[0])) << 32;
-  asked_ = {.id = ++last_id_, .from = from, .to = to, .secret = secret, .done = std::move(done)};
-  timer_.After(kPatience, [this] {
-    const std::string& silent = asked_->listens ? asked_->from : asked_->to;
-    Answer(absl::DeadlineExceededError("probe: nodes/" + silent +
-                                       ": its agent does not answer; one of an older release "
-                                       "measures no links"));
+  const std::uint64_t id = ++last_id_;
+  const std::string to = question.to;
+  asked_[id] = {.question = std::move(question),
+                .secret = secret,
+                .patience = std::make_unique<runtime::Timer>(control_)};
+  asked_[id].patience->After(kPatience, [this, id] {
+    Answer(id, absl::DeadlineExceededError("probe: nodes/" + asked_.at(id).turn() +
+                                           ": its agent does not answer; one of an older release "
+                                           "measures no links"));
   });
-  tell_(to, Order(asked_->id, secret, ""));
+  tell_(to, Order(id, secret, ""));
 }
 
 void LinkInquiry::Hear(const std::string& node, const agent::v1::LinkProbed& said) {
-  if (!asked_ || said.probe_id() != asked_->id) return;
-  const std::string& turn = asked_->listens ? asked_->from : asked_->to;
-  if (node != turn) return;
-  if (!said.error().empty()) return AnswerError(node, said.error());
-  if (!asked_->listens) {
+  const std::uint64_t id = said.probe_id();
+  const auto found = asked_.find(id);
+  if (found == asked_.end() || node != found->second.turn()) return;
+  Asked& asked = found->second;
+  if (!said.error().empty()) return AnswerError(id, node, said.error());
+  if (!asked.listens) {
     const std::size_t length = said.endpoint().size();
-    if (length == 0 || length > kEndpointBytesMax) return AnswerError(node, "said no endpoint");
-    asked_->listens = true;
-    return tell_(asked_->from, Order(asked_->id, asked_->secret, said.endpoint()));
+    if (length == 0 || length > kEndpointBytesMax) {
+      return AnswerError(id, node, "said no endpoint");
+    }
+    asked.listens = true;
+    return tell_(asked.question.from, Order(id, asked.secret, said.endpoint()));
   }
   if (!std::isfinite(said.bytes_per_second()) || said.bytes_per_second() <= 0) {
-    return AnswerError(node, "said no speed");
+    return AnswerError(id, node, "said no speed");
   }
-  v1::ProbeLinkResponse found;
-  *found.mutable_round_trip() = said.round_trip();
-  found.set_bytes_per_second(said.bytes_per_second());
-  Answer(found);
+  v1::ProbeLinkResponse response;
+  *response.mutable_round_trip() = said.round_trip();
+  response.set_bytes_per_second(said.bytes_per_second());
+  Answer(id, response);
 }
 
 void LinkInquiry::GiveUp(const absl::Status& status) {
-  if (asked_) Answer(status);
+  for (const Question& question : std::exchange(waiting_, {})) question.done(status);
+  while (!asked_.empty()) Answer(asked_.begin()->first, status);
 }
 
-void LinkInquiry::AnswerError(const std::string& node, const std::string& why) {
-  v1::ProbeLinkResponse found;
-  found.set_error("nodes/" + node + ": " + why);
-  Answer(found);
+void LinkInquiry::AnswerError(std::uint64_t id, const std::string& node, const std::string& why) {
+  v1::ProbeLinkResponse response;
+  response.set_error("nodes/" + node + ": " + why);
+  Answer(id, response);
 }
 
 // Another may be asked for before the function is back.
-void LinkInquiry::Answer(const absl::StatusOr<v1::ProbeLinkResponse>& found) {
-  timer_.Cancel();
-  const Done done = std::move(asked_->done);
-  asked_.reset();
-  done(found);
+void LinkInquiry::Answer(std::uint64_t id, const absl::StatusOr<v1::ProbeLinkResponse>& found) {
+  const Asked asked = std::move(asked_.extract(id).mapped());
+  asked.patience->Cancel();
+  asked.question.done(found);
+  BeginWaiting();
 }
 
 }  // namespace tactus::service

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
-#include <optional>
+#include <map>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -16,7 +19,8 @@
 
 namespace tactus::service {
 
-// One link at a time: two measurements would share a switch, and mislead. Control thread.
+// A user's link by itself: two measurements would share a switch, and mislead. Those of a group
+// that forms side by side, as its exchange will be, but a node's one by one. Control thread.
 class LinkInquiry {
  public:
   using Tell = std::function<void(const std::string& node, agent::v1::ToAgent message)>;
@@ -27,12 +31,15 @@ class LinkInquiry {
 
   // `control` outlives it.
   LinkInquiry(runtime::ControlThread& control, Tell tell)
-      : tell_(std::move(tell)), timer_(control) {}
+      : control_(control), tell_(std::move(tell)) {}
 
   // From node `from`, which sends, to node `to`. That nothing passes is an answer.
   // Errors: Unavailable with a time to try again, another link is being measured, or there are no
   // random bytes; DeadlineExceeded, an agent does not answer.
   void Ask(const std::string& from, const std::string& to, Done done);
+
+  // The same as soon as neither node takes part in another measurement.
+  void AskInTurn(const std::string& from, const std::string& to, Done done);
 
   // Answers who waits, if anybody does: the coordinator ends.
   void GiveUp(const absl::Status& status);
@@ -41,20 +48,29 @@ class LinkInquiry {
   void Hear(const std::string& node, const agent::v1::LinkProbed& said);
 
  private:
-  struct Asked {
-    std::uint64_t id = 0;
+  struct Question {
     std::string from{};
     std::string to{};
-    std::string secret{};
-    bool listens = false;  // `to` does, and `from` was told where
     Done done{};
   };
-  void Answer(const absl::StatusOr<v1::ProbeLinkResponse>& found);
-  void AnswerError(const std::string& node, const std::string& why);
+  struct Asked {
+    Question question{};
+    std::string secret{};
+    bool listens = false;  // `to` does, and `from` was told where
+    std::unique_ptr<runtime::Timer> patience{};
 
+    const std::string& turn() const { return listens ? question.from : question.to; }
+  };
+  void Begin(Question question);
+  void BeginWaiting();
+  bool Busy(const std::string& node) const;
+  void Answer(std::uint64_t id, const absl::StatusOr<v1::ProbeLinkResponse>& found);
+  void AnswerError(std::uint64_t id, const std::string& node, const std::string& why);
+
+  runtime::ControlThread& control_;
   const Tell tell_;
-  runtime::Timer timer_;
-  std::optional<Asked> asked_;
+  std::map<std::uint64_t, Asked> asked_;  // by number
+  std::deque<Question> waiting_;
   std::uint64_t last_id_ = 0;
 };
 

@@ -41,6 +41,7 @@ std::string Details(const job::ArtifactStored& event) { return event.artifact.pa
 std::string Details(const job::NodeMarked& event) { return event.node.name; }
 std::string Details(const job::NodeDeleted& event) { return event.node; }
 std::string Details(const job::DeviceFaultsChanged& event) { return event.node; }
+std::string Details(const job::LinkProbed& event) { return event.from + " to " + event.to; }
 std::string Details(const job::Ticked&) { return ""; }
 
 std::string Words(const job::Event& event) {

@@ -115,6 +115,11 @@ void Write(const job::DeviceFaultsChanged& event, Instant) {
              "device faults changed node={} faults={}", event.node, Quoted(faults));
 }
 
+void Write(const job::LinkProbed& event, Instant) {
+  Log()->info("link probed from={} to={} bytes_per_second={}", event.from, event.to,
+              event.bytes_per_second);
+}
+
 void Write(const job::Ticked&, Instant now) {
   Log()->debug("ticked at={}", now.time_since_epoch().count());
 }

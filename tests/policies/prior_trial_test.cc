@@ -68,7 +68,7 @@ TEST_F(PriorTrialTest, AFasterNetworkEndsItAtOnce) {
   const ChangeTrial::Judgement judgement = Round({.transfer_seconds = 0.049});
 
   EXPECT_EQ(judgement.verdict, Verdict::kRegretted);
-  EXPECT_EQ(judgement.reason, "a transfer takes 0.0490 s, and took 0.10 s then");
+  EXPECT_EQ(judgement.reason, "a transfer takes 0.0490 s, and 0.10 s were expected");
   EXPECT_FALSE(judgement.undo);
 }
 

@@ -33,6 +33,7 @@ void VirtualJob::Regroup(bool goes_on) {
                        .before = goes_on ? std::optional(plan_) : std::nullopt,
                        .goes_on = goes_on,
                        .prior = options_.prior,
+                       .exchange_seconds = options_.exchange_seconds,
                        .encodings = options_.encodings})
               .plan;
   plan_.version = last + 1;

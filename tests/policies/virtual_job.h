@@ -52,6 +52,7 @@ struct VirtualJobOptions {
   int travel_rounds = 2;          // from a decision to the first round under it
   std::vector<double> tried_speeds{};  // StartingGroup::speeds
   std::optional<Prior> prior{};        // likewise
+  double exchange_seconds = 0;         // likewise
   KnownEncodings encodings{};          // likewise
   std::vector<double> link_rates{};    // Report::link_bytes_per_second, by rank; none: not known
   std::uint64_t seed = 1;

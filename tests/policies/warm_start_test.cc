@@ -175,12 +175,80 @@ TEST(WarmStartTest, AFasterNetworkEndsItWithTheFirstRound) {
   EXPECT_EQ(decisions[0].round, 0u);
   EXPECT_EQ(decisions[0].to, "every_step");
   EXPECT_TRUE(decisions[0].reason.starts_with(
-      "what a former job of this kind found does not hold: a transfer takes 0."))
+      "what was known before the first round does not hold: a transfer takes 0."))
       << decisions[0].reason;
   EXPECT_EQ(decisions[1].from, "every_step");
   // Its plan travels two rounds; the first window, of seconds, told speeds and transfer.
   EXPECT_EQ(decisions[1].round, 2u);
   EXPECT_TRUE(decisions[1].reason.starts_with("a transfer of 0.")) << decisions[1].reason;
+}
+
+// ---- Without a prior, by what an exchange should take
+
+TEST(WarmStartTest, AJobWhoseLinksAreKnownBeginsWithTheGuess) {
+  const VirtualJobOptions options = Options({});
+  Planner planner(options.planner);
+  StartingGroup group{.members = 4, .speeds = options.tried_speeds};
+  group.exchange_seconds = 0.6;
+
+  const Revision first = planner.Start(group);
+
+  EXPECT_EQ(ValueOf(first.plan, Axis::kSynchronization), "periodic 17");
+  const auto decision = std::ranges::find(first.decisions, Axis::kSynchronization, &Decision::axis);
+  ASSERT_NE(decision, first.decisions.end());
+  const char* const reason =
+      "periodic 17: by what its links brought before, an exchange takes 0.60 s; tried out";
+  EXPECT_EQ(decision->reason, reason);
+}
+
+TEST(WarmStartTest, LinksThatAreFastOrNotKnownLeaveEveryStep) {
+  VirtualJobOptions options = Options({});
+  options.exchange_seconds = 1e-4;
+  EXPECT_EQ(FirstSynchronization(VirtualJob(options)), "every_step");
+  options.exchange_seconds = 0.6;
+  options.tried_speeds.clear();
+  EXPECT_EQ(FirstSynchronization(VirtualJob(options)), "every_step");
+}
+
+TEST(WarmStartTest, WhatAFormerJobFoundIsOfMoreWorthThanLinks) {
+  VirtualJobOptions options = Options({});
+  options.prior = Prior{.period = 12, .transfer_seconds = 0.6};
+  options.exchange_seconds = 6;
+  EXPECT_EQ(FirstSynchronization(VirtualJob(options)), "periodic 12");
+}
+
+TEST(WarmStartTest, LinksDoNotMoveAFrozenSynchronization) {
+  VirtualJobOptions options = Options({});
+  options.exchange_seconds = 0.6;
+  options.planner.frozen = {Axis::kSynchronization};
+  EXPECT_EQ(FirstSynchronization(VirtualJob(options)), "every_step");
+}
+
+TEST(WarmStartTest, LinksThatAreFasterThanTheyWereEndItWithTheFirstRound) {
+  VirtualJobOptions options = Options({.transfer_seconds = 0.2});
+  options.exchange_seconds = 2;
+  VirtualJob job(options);
+
+  job.Run(40);
+
+  const std::vector<Decision> decisions = job.DecisionsOf(Axis::kSynchronization);
+  ASSERT_FALSE(decisions.empty());
+  EXPECT_EQ(decisions[0].round, 0u);
+  EXPECT_EQ(decisions[0].to, "every_step");
+}
+
+// A period that the loss has judged is handed on, as by any job.
+TEST(WarmStartTest, WhatBeganByLinksIsHandedOnOnceItIsProved) {
+  VirtualJobOptions options = Options({});
+  options.planner.base_batch = 128;
+  options.exchange_seconds = 0.6;
+  VirtualJob job(options);
+
+  job.Run(2);
+  EXPECT_FALSE(job.planner().Learned().has_value());
+  job.Run(3);
+
+  EXPECT_TRUE(job.planner().Learned().has_value());
 }
 
 TEST(WarmStartTest, NothingIsHandedOnBeforeAnythingIsJudged) {

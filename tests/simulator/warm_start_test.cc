@@ -17,10 +17,12 @@ namespace tactus::simulator {
 namespace {
 
 using testing::EndsWith;
+using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
 constexpr double kSecondSeconds = 600;  // when the first is over
+constexpr const char* kByLinks = ": by what its links brought before, an exchange takes ";
 
 SimulatedJob Adapting(const std::string& kind, double submit_seconds) {
   SimulatedJob job = std::move(TwoHosts().jobs[0]);
@@ -56,16 +58,35 @@ TEST(WarmStartTest, TheSecondJobOfAKindBeginsWithAPeriod) {
   const Outcome outcome = Simulate(OneAfterTheOther("kind", "kind"));
 
   EXPECT_THAT(outcome.violations, IsEmpty());
-  EXPECT_EQ(FirstOf(outcome.jobs[0]).to, "every_step");
+  EXPECT_THAT(FirstOf(outcome.jobs[0]).to, StartsWith("periodic "));
+  EXPECT_THAT(FirstOf(outcome.jobs[0]).reason, HasSubstr(kByLinks));
   EXPECT_THAT(FirstOf(outcome.jobs[1]).to, StartsWith("periodic "));
   EXPECT_THAT(FirstOf(outcome.jobs[1]).reason,
               EndsWith(": as a former job of this kind found; tried out"));
 }
 
-TEST(WarmStartTest, OneOfAnotherKindBeginsAsEver) {
+TEST(WarmStartTest, OneOfAnotherKindBeginsByItsLinks) {
   const Outcome outcome = Simulate(OneAfterTheOther("kind", "another"));
 
+  EXPECT_THAT(FirstOf(outcome.jobs[1]).to, StartsWith("periodic "));
+  EXPECT_THAT(FirstOf(outcome.jobs[1]).reason, HasSubstr(kByLinks));
+}
+
+TEST(WarmStartTest, OneThatBeginsWithNothingOfOthersBeginsWithEveryStep) {
+  const Outcome outcome = Simulate(OneAfterTheOther("kind", ""));
+
   EXPECT_EQ(FirstOf(outcome.jobs[1]).to, "every_step");
+}
+
+// A measurement takes a second, and workers take less.
+TEST(WarmStartTest, LinksThatAreKnownTooLateAreOfUseToTheNext) {
+  Scenario scenario = OneAfterTheOther("kind", "another");
+  scenario.jobs[0].load_seconds = 0.1;
+
+  const Outcome outcome = Simulate(std::move(scenario));
+
+  EXPECT_EQ(FirstOf(outcome.jobs[0]).to, "every_step");
+  EXPECT_THAT(FirstOf(outcome.jobs[1]).reason, HasSubstr(kByLinks));
 }
 
 TEST(WarmStartTest, ACoordinatorThatIsKilledBetweenThemForgetsNothing) {

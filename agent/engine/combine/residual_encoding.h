@@ -9,14 +9,14 @@
 // Momentum. What waits for some rounds, and is then stretched over 1 / (1 - beta) more by the
 // optimizer's momentum, arrives later than either would have it. So where all members' sgd has
 // momentum and a round is a step (CarriedMomentum), momentum comes before the encoding, each
-// member's own of what it puts in, and gathers while it waits. Of what is encoded, with g a member's
-// sum of gradients over n_r of N samples, x the parameters and w the weight decay:
+// member's own of what it puts in, and gathers while it waits. Of what is encoded, with g a
+// member's sum of gradients over n_r of N samples, x the parameters and w the weight decay:
 //
 //   u' = beta u + g + n_r w x     u: this member's momentum
 //   put in                        u'; with nesterov g + n_r w x + beta u'
 //
-// and what came out is turned back into the sum of gradients by which the optimizer's ordinary step,
-// momentum m and weight decay included, is the mean of what came out:
+// and what came out is turned back into the sum of gradients by which the optimizer's ordinary
+// step, momentum m and weight decay included, is the mean of what came out:
 //
 //   (out - N k m) / s - N w x     k = beta, s = 1; with nesterov k = beta^2, s = 1 + beta
 //
@@ -111,7 +111,7 @@ class ResidualEncoding : public TalkingEncoding {
   bool carries() const { return round_.carried != nullptr && round_.carried->any(); }
   void OpenRound();
   void TakeMomentumUp();
-  // Calls with each stretch of the piece that is encoded, from the vector's begin and of its values.
+  // Calls with each stretch of the piece that is encoded: from the vector's begin, and its values.
   template <typename Use>
   void ForEncoded(const Piece& piece, const Use& use) const;
 

@@ -222,6 +222,10 @@ std::string Say(const DeviceFaultsChanged& event) {
 }
 std::string Say(const NodeMarked& event) { return Describe(event.node) + " by a user"; }
 std::string Say(const NodeDeleted& event) { return "node " + event.node + " deleted by a user"; }
+std::string Say(const LinkProbed& event) {
+  return "from " + event.from + " to " + event.to + " " + Number(event.bytes_per_second) +
+         " bytes/s";
+}
 
 // ---- Actions
 
@@ -273,6 +277,9 @@ std::string Say(const StopWorker& action) {
 }
 std::string Say(const LookAtWorker& action) {
   return "look at " + Worker(action.worker) + " on " + action.node;
+}
+std::string Say(const ProbeLink& action) {
+  return "probe from " + action.from + " to " + action.to;
 }
 std::string Say(const PublishProgress& action) { return "progress " + Describe(action.progress); }
 std::string Say(const PublishSnapshot& action) { return "snapshot " + action.snapshot.path; }

@@ -101,6 +101,7 @@ void World::Give(const Event& event) {
 void World::Restart() {
   cluster_ = std::make_unique<Cluster>(kWallOffset);
   wake_.reset();
+  probes_.clear();
   for (auto& [name, agent] : agents_) {
     agent.connected = agent.known = false;
     agent.waiting.clear();
@@ -563,14 +564,6 @@ void World::StoreFile() {
   if (!written && !written_before) return;
   Give(ArtifactStored{.job = job,
                       .artifact = {.path = kCheckpointFile, .size_bytes = 1, .sha256 = "c0ffee"}});
-}
-
-void World::Tick() {
-  if (wake_ && rng_.Below(4) == 0) {
-    seconds_ = std::max(seconds_, ToSeconds(wake_->time_since_epoch()) + 1e-6);
-  }
-  wake_.reset();
-  Give(Ticked{});
 }
 
 // All members adopt the next plan in the first round that finds all of them holding it.

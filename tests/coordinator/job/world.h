@@ -139,6 +139,7 @@ class World {
   void Check(const SendToWorker& action);
   void Check(const StopWorker& action);
   void Check(const LookAtWorker& action);
+  void Check(const ProbeLink& action);
   void Check(const PersistRound& action);
   void Check(const ForgetRounds& action);
   void CheckRegroup(const JobRecord& record, const JobRecord& before);
@@ -206,6 +207,7 @@ class World {
   std::map<WorkerId, Worker> workers_;  // processes that run
   std::set<WorkerId> ids_;              // ever used
   std::map<JobId, Group> groups_;
+  std::vector<LinkProbed> probes_;  // that are under way, as they will come
   std::optional<Instant> wake_;
   std::uint64_t last_job_ = 0;
 };

@@ -127,4 +127,22 @@ void World::Suspend(const std::string& node) {
   }
 }
 
+// One link of a node is not asked for twice before it is known.
+void World::Check(const ProbeLink& action) {
+  EXPECT_NE(action.from, action.to);
+  EXPECT_TRUE(agents_.contains(action.from));
+  EXPECT_TRUE(agents_.contains(action.to));
+  for (const LinkProbed& other : probes_) EXPECT_NE(other.to, action.to);
+  probes_.push_back({.from = action.from, .to = action.to, .bytes_per_second = 1e6});
+}
+
+void World::Tick() {
+  if (wake_ && rng_.Below(4) == 0) {
+    seconds_ = std::max(seconds_, ToSeconds(wake_->time_since_epoch()) + 1e-6);
+  }
+  wake_.reset();
+  for (const LinkProbed& probed : std::exchange(probes_, {})) Give(probed);
+  Give(Ticked{});
+}
+
 }  // namespace tactus::job

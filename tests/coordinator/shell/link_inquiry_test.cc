@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <string>
 #include <utility>
 #include <vector>
 
 namespace tactus::service {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class LinkInquiryTest : public testing::Test {
@@ -25,6 +27,25 @@ class LinkInquiryTest : public testing::Test {
         answers_.push_back(found);
       });
     });
+  }
+  void AskInTurn(const std::string& from, const std::string& to) {
+    control_.RunAndWait([&] {
+      inquiry_->AskInTurn(from, to, [this](const absl::StatusOr<v1::ProbeLinkResponse>& found) {
+        answers_.push_back(found);
+      });
+    });
+  }
+  // To an order.
+  void HearFailure(std::size_t order) {
+    agent::v1::LinkProbed said;
+    said.set_probe_id(told_[order].second.probe_id());
+    said.set_error("it fails");
+    Hear(told_[order].first, said);
+  }
+  std::vector<std::string> Told() const {
+    std::vector<std::string> nodes;
+    for (const auto& [node, order] : told_) nodes.push_back(node);
+    return nodes;
   }
   void Hear(const std::string& node, const agent::v1::LinkProbed& said) {
     control_.RunAndWait([&] { inquiry_->Hear(node, said); });
@@ -115,6 +136,38 @@ TEST_F(LinkInquiryTest, OneAtATimeAndNobodyIsLeftWaiting) {
 
   ASSERT_EQ(answers_.size(), 2u);
   EXPECT_EQ(answers_[1].status().message(), "it ends");
+}
+
+// A ring of four in two waves.
+TEST_F(LinkInquiryTest, ThoseOfAGroupGoSideBySideWhereTheyShareNoNode) {
+  AskInTurn("b", "a");
+  AskInTurn("c", "b");
+  AskInTurn("d", "c");
+  AskInTurn("a", "d");
+  EXPECT_THAT(Told(), ElementsAre("a", "c"));
+
+  HearFailure(1);
+  EXPECT_THAT(Told(), ElementsAre("a", "c"));  // each that waits shares one with the first
+  HearFailure(0);
+  EXPECT_THAT(Told(), ElementsAre("a", "c", "b", "d"));
+  HearFailure(3);
+  HearFailure(2);
+
+  ASSERT_EQ(answers_.size(), 4u);
+  EXPECT_EQ(answers_[0]->error(), "nodes/c: it fails");
+  EXPECT_EQ(answers_[3]->error(), "nodes/b: it fails");
+}
+
+TEST_F(LinkInquiryTest, WhoWaitsForATurnIsAnsweredAtTheEnd) {
+  AskInTurn("b", "a");
+  AskInTurn("c", "b");
+
+  control_.RunAndWait([this] { inquiry_->GiveUp(absl::UnavailableError("it ends")); });
+
+  ASSERT_EQ(answers_.size(), 2u);
+  EXPECT_EQ(answers_[0].status().message(), "it ends");
+  EXPECT_EQ(answers_[1].status().message(), "it ends");
+  EXPECT_THAT(Told(), ElementsAre("a"));
 }
 
 }  // namespace
