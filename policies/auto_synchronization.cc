@@ -44,19 +44,22 @@ std::string AutoSynchronization::Start(Plan& first, const Observations& seen) {
   const bool comes_back =
       period_most_ >= 2 && seen.members() > 1 && !Banned(Synchronization::kPeriodic, seen);
   judged_ = comes_back || (judged_ && period_most_ < 2);
+  guessed_ = false;
   if (comes_back) {
     Synchronize(first, Synchronization::kPeriodic, period_most_);
     return ValueOf(first, Axis::kSynchronization) + ": as in the group before";
   }
   if (seen.members() == 1) return "every_step: " + std::string(seen.WhyAlone());
-  if (any || !BeginsWith(seen.group(), first)) {
-    return "every_step until speeds and the transfer are measured";
+  if (!any && seen.group().prior && BeginsWith(*seen.group().prior, seen.group(), first)) {
+    return ValueOf(first, Axis::kSynchronization) +
+           ": as a former job of this kind found; tried out";
   }
-  return ValueOf(first, Axis::kSynchronization) +
-         (seen.group().prior ? ": as a former job of this kind found"
-                             : ": by what its links brought before, an exchange takes " +
-                                   Figure(prior_->transfer_seconds) + " s") +
-         "; tried out";
+  if (!any && !seen.group().prior && BeginsByLinks(seen.group(), first)) {
+    return ValueOf(first, Axis::kSynchronization) + ": an exchange should take " +
+           Figure(seen.group().exchange_seconds) +
+           " s, by what the links brought before; until it is measured";
+  }
+  return "every_step until speeds and the transfer are measured";
 }
 
 bool AutoSynchronization::Banned(Synchronization synchronization, const Observations& seen) const {
@@ -65,33 +68,61 @@ bool AutoSynchronization::Banned(Synchronization synchronization, const Observat
 
 // Within one step of canaries below the period that would be guessed now: what a former job found
 // late in its training, or under another load, moves the beginning of this one no further.
-bool AutoSynchronization::BeginsWith(const StartingGroup& group, Plan& first) {
-  Prior known = group.prior.value_or(Prior{.transfer_seconds = group.exchange_seconds});
-  if (!(known.transfer_seconds > 0)) return false;
-  if (group.speeds.size() != first.batch_sizes.size()) return false;
-  double step = 0;
-  double samples = 0;
-  for (std::size_t rank = 0; rank < group.speeds.size(); ++rank) {
-    step = std::max(step, first.batch_sizes[rank] / group.speeds[rank]);
-    samples += first.batch_sizes[rank];
-  }
+bool AutoSynchronization::BeginsWith(const Prior& prior, const StartingGroup& group, Plan& first) {
+  const std::optional<double> step = TriedStep(group, first);
+  if (!step) return false;
   // The rule of the rate is not chosen yet, and no gain of any is longer.
-  const double drift = DriftAt(samples / static_cast<double>(options_.base_batch));
-  const double guess = BestPeriod(step, known.transfer_seconds, drift);
-  if (!group.prior) known.period = static_cast<std::uint32_t>(guess);
+  const double guess = BestPeriod(*step, prior.transfer_seconds, DriftAt(MostGain(first)));
   const auto period =
-      static_cast<std::uint32_t>(std::clamp(1.0 * known.period, guess / kCanaryStep, guess));
-  if (known.period < 2 || period < 2) return false;
+      static_cast<std::uint32_t>(std::clamp(1.0 * prior.period, guess / kCanaryStep, guess));
+  if (prior.period < 2 || period < 2) return false;
   Synchronize(first, Synchronization::kPeriodic, period);
   first.trial = Trial::kBegins;
-  prior_ = known;
+  prior_ = prior;
   return true;
+}
+
+// Rates that no rule makes longer, and those of preconditioned optimizers, which begin as given,
+// have no gain. What promises less than a change that is made at once is left to be measured.
+bool AutoSynchronization::BeginsByLinks(const StartingGroup& group, Plan& first) {
+  const double transfer = group.exchange_seconds;
+  const std::optional<double> step = TriedStep(group, first);
+  if (!step || !(transfer > 0)) return false;
+  const bool as_given =
+      options_.learning_rate_policy == "constant" || IsPreconditioned(options_.optimizer);
+  const double guess = BestPeriod(*step, transfer, DriftAt(as_given ? 1 : MostGain(first)));
+  const double period = std::floor(guess);
+  if (period < 2) return false;
+  const double worth = 1 / (1 + kDrift * (period - 1));
+  if (worth * (*step + transfer) < (1 + kGainLarge) * (*step + transfer / period)) return false;
+  Synchronize(first, Synchronization::kPeriodic, static_cast<std::uint32_t>(period));
+  guessed_ = true;
+  return true;
+}
+
+double AutoSynchronization::MostGain(const Plan& first) const {
+  double samples = 0;
+  for (const std::uint32_t size : first.batch_sizes) samples += size;
+  return samples / static_cast<double>(options_.base_batch);
+}
+
+// By the speeds that workers tried out; nothing: one of them did not. [s]
+std::optional<double> AutoSynchronization::TriedStep(const StartingGroup& group,
+                                                     const Plan& first) {
+  if (group.speeds.size() != first.batch_sizes.size()) return std::nullopt;
+  double step = 0;
+  for (std::size_t rank = 0; rank < group.speeds.size(); ++rank) {
+    if (!(group.speeds[rank] > 0)) return std::nullopt;
+    step = std::max(step, first.batch_sizes[rank] / group.speeds[rank]);
+  }
+  return step;
 }
 
 void AutoSynchronization::Resume(const Plan& in_force) {
   prior_.reset();
   trial_.reset();
   canary_.reset();
+  guessed_ = false;
   InForceFrom(in_force.version, seconds_seen_);
   judged_ = IsPeriodic(in_force);
 }
@@ -121,6 +152,8 @@ std::optional<Proposal> AutoSynchronization::Decide(const Situation& situation) 
   const double passed = seen.seconds() - std::exchange(seconds_seen_, seen.seconds());
   gain_least_.Rest(passed);
   if (prior_) return TryPrior(situation);
+  const bool unproved = guessed_ && !judged_ && !trial_;
+  if (unproved && seen.AnySkipped({0, seen.rounds().size()})) return LeaveGuess(situation);
   if (!seen.SpeedsKnown() || !seen.TransferSeconds()) return std::nullopt;
   if (NeverAdopted(situation.in_force)) {
     trial_.reset();
@@ -133,7 +166,27 @@ std::optional<Proposal> AutoSynchronization::Decide(const Situation& situation) 
   if (judged_ && !delayed) period_most_ = situation.in_force.period;
   if (!judged_ && !AnyRoundInForce(seen)) return std::nullopt;
   if (std::optional<Proposal> change = Compare(situation)) return change;
+  if (guessed_ && !judged_) KeepGuess(situation);
   return situation.other_on_trial ? std::nullopt : TryPeriod(situation);
+}
+
+// Local steps that come to numbers that are not finite are too many, for all that is known.
+Proposal AutoSynchronization::LeaveGuess(const Situation& situation) {
+  guessed_ = false;
+  InForceFrom(situation.in_force.version + 1, situation.seen.seconds());
+  Proposal proposal = ProposePeriod(situation, 1);
+  proposal.decision.reason = "numbers were not finite in the first windows";
+  return proposal;
+}
+
+// The first period, now that its transfer is measured and nothing better is promised, is what other
+// ones are tried from.
+void AutoSynchronization::KeepGuess(const Situation& situation) {
+  guessed_ = IsPeriodic(situation.in_force);
+  if (!guessed_) return;
+  judged_ = true;
+  period_most_ = situation.in_force.period;
+  canary_due_ = situation.seen.seconds();
 }
 
 // What is compared with what was before must be of steps that are as long, and of exchanges.
@@ -175,13 +228,13 @@ std::optional<Proposal> AutoSynchronization::TryPrior(const Situation& situation
   Proposal proposal = ProposePeriod(situation, 1);
   if (judgement.undo) proposal.trial = Trial::kUndone;
   proposal.decision.reason =
-      "what was known before the first round does not hold: " + judgement.reason;
+      "what a former job of this kind found does not hold: " + judgement.reason;
   return proposal;
 }
 
 std::optional<Prior> AutoSynchronization::Learned(const Observations& seen) const {
   const std::optional<double> transfer = seen.TransferSeconds();
-  if (!judged_ || period_most_ == 0 || !transfer) return std::nullopt;
+  if (!judged_ || guessed_ || period_most_ == 0 || !transfer) return std::nullopt;
   if (seen.AnySkipped({0, seen.rounds().size()})) return std::nullopt;
   return Prior{.period = period_most_,
                .transfer_seconds = *transfer,
@@ -388,6 +441,7 @@ std::optional<Proposal> AutoSynchronization::Judge(const Situation& situation) {
     if (judgement.undo) proposal.trial = Trial::kUndone;
     return proposal;
   }
+  guessed_ = false;
   InForceFrom(trial_->setting().version, trial_->setting().seconds_start);
   canary_due_ = situation.seen.seconds();
   if (!judged_ && IsPeriodic(situation.in_force)) {
@@ -501,6 +555,7 @@ std::optional<Proposal> AutoSynchronization::JudgePeriod(const Situation& situat
   const Observations& seen = situation.seen;
   const std::optional<PeriodCanary::Outcome> outcome = canary_->Look(seen);
   if (!outcome) return std::nullopt;
+  guessed_ = false;
   const Plan& in_force = situation.in_force;
   const PeriodCanary::Setting setting = canary_->setting();
   canary_.reset();

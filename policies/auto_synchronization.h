@@ -45,9 +45,11 @@ namespace tactus::policies {
 //
 // A job's first group begins with the period of a Prior, where it has one, within a quarter of the
 // guess and the guess, which speeds that were tried out, the prior's transfer and the most that the
-// rate could gain make: on trial, JudgePrior, then as one that was judged. Without one it begins
-// with that guess by what an exchange should take, where that is known. Where it is regretted all
-// goes on as without.
+// rate could gain make: on trial, JudgePrior, then as one that was judged. Where it is regretted
+// all goes on as without a prior. Without one, and where it is known what an exchange should take,
+// it begins with the guess by that, if it promises kGainLarge: not on trial, but guessed anew as
+// soon as the first window has told what it takes; from then on as one that was judged, where
+// nothing better is promised.
 //
 // The first period is a guess about the loss; a group that meets anew begins with the former
 // one's, unless it was taken back, and takes a shorter one without a trial. From then on other
@@ -108,6 +110,7 @@ class AutoSynchronization final : public RememberingPolicy<AutoSynchronization> 
     archive("trial", policy.trial_);
     archive("canary", policy.canary_);
     archive("judged", policy.judged_);
+    archive("guessed", policy.guessed_);
     archive("period_most", policy.period_most_);
     archive("shorter", policy.shorter_);
     archive("former", policy.former_);
@@ -148,7 +151,12 @@ class AutoSynchronization final : public RememberingPolicy<AutoSynchronization> 
     }
   };
   bool Banned(Synchronization synchronization, const Observations& seen) const;
-  bool BeginsWith(const StartingGroup& group, Plan& first);
+  bool BeginsWith(const Prior& prior, const StartingGroup& group, Plan& first);
+  bool BeginsByLinks(const StartingGroup& group, Plan& first);
+  double MostGain(const Plan& first) const;
+  static std::optional<double> TriedStep(const StartingGroup& group, const Plan& first);
+  void KeepGuess(const Situation& situation);
+  Proposal LeaveGuess(const Situation& situation);
   std::optional<Proposal> TryPrior(const Situation& situation);
   bool AnyRoundInForce(const Observations& seen) const;
   std::optional<Proposal> Compare(const Situation& situation);
@@ -191,6 +199,7 @@ class AutoSynchronization final : public RememberingPolicy<AutoSynchronization> 
   std::optional<ChangeTrial> trial_;
   std::optional<PeriodCanary> canary_;
   bool judged_ = false;            // a period was, by the loss, in this group
+  bool guessed_ = false;           // the period is by the links, and nothing was judged since
   std::uint32_t period_most_ = 0;  // the latest that was judged, in any group; 0: none was
   bool shorter_ = true;            // than the one in force, is what is tried next
   Plan former_{};                  // in force before the change on trial

@@ -229,7 +229,10 @@ Revision Planner::Start(const StartingGroup& starting) {
   StartingGroup group = starting;
   // What is frozen could not be taken back.
   if (Frozen(Axis::kSynchronization) || Frozen(Axis::kEncoding)) group.prior.reset();
-  if (Frozen(Axis::kSynchronization)) group.exchange_seconds = 0;
+  // It is of dense values.
+  const bool dense = options_.encoding_policy == "auto" || options_.encoding_policy == "dense";
+  const bool moves = !Frozen(Axis::kSynchronization) && !Frozen(Axis::kEncoding);
+  if (!dense || !moves) group.exchange_seconds = 0;
   const bool unjudged = group.before && policies_[Axis::kEncoding]->OnTrial() &&
                         RowOf(group.before->encoding).for_auto == ForAuto::kByLoss;
   gains_.Forget();

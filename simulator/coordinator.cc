@@ -306,7 +306,8 @@ void Coordinator::Perform(const job::Action& action) {
   if (const auto* probe = std::get_if<job::ProbeLink>(&action)) Probe(*probe);
 }
 
-// As agents bound it; that it takes a link's bytes from others is left out.
+// As agents bound it, but all at once, where a node's are measured one by one; that it takes a
+// link's bytes from others is left out.
 void Coordinator::Probe(const job::ProbeLink& probe) {
   const double rate = around_.rate(probe.from, probe.to);
   const double seconds = rate > 0 ? std::min(kProbeSeconds, kProbeBytes / rate) : kProbeSeconds;

@@ -282,11 +282,14 @@ void RoundEngine::OpenRound() {
   }
   momentum.samples = running_.InUnits(static_cast<double>(member_.ledger.reserved()));
   momentum.own_samples = running_.InUnits(static_cast<double>(cursor_->size()));
+  // The last round of an epoch may have fewer than the plan gives.
+  const bool exact =
+      plan.synchronization == policies::Synchronization::kEveryStep && momentum.samples > 0;
   carried.samples = momentum.samples;
   carried.own_samples = momentum.own_samples;
   member_.encodings.Open({.number = running_.number,
                           .progress = member_.progress(),
-                          .samples = running_.InUnits(SamplesOf(plan)),
+                          .samples = exact ? momentum.samples : running_.InUnits(SamplesOf(plan)),
                           .changes = synchronizer_->traits().local_updates},
                          momentum, carried);
 }

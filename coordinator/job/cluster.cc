@@ -157,8 +157,18 @@ void Cluster::Handle(const DeviceFaultsChanged& event, Turn) {
 }
 
 void Cluster::Handle(const LinkProbed& event, Turn turn) {
-  probed_.erase(event.to);
-  NoteLink(event.to, event.bytes_per_second, priors_, turn.actions);
+  NoteProbe(event.to, event.bytes_per_second, priors_, turn.actions);
+  const auto found = probed_.find(event.to);
+  if (found == probed_.end()) return;
+  const JobController* const job = JobOf(found->second.job);
+  const bool again = job != nullptr && job->Loads() && ++found->second.times <= kProbes &&
+                     !HasOthers(event.from, found->second.job) &&
+                     !HasOthers(event.to, found->second.job);
+  if (!again) {
+    probed_.erase(found);
+  } else {
+    turn.actions.push_back(ProbeLink{.from = event.from, .to = event.to});
+  }
 }
 
 void Cluster::Handle(const NodeJoined& event, Turn turn) {
@@ -403,7 +413,8 @@ void Cluster::ProbeLinks(const JobRecord& record, Turn turn) {
   if (transport.kind == TransportKind::kNccl) return;
   for (ProbeLink& probe : UnknownLinks(record, priors_)) {
     if (HasOthers(probe.from, record.id) || HasOthers(probe.to, record.id)) continue;
-    if (probed_.insert(probe.to).second) turn.actions.push_back(std::move(probe));
+    const bool first = probed_.try_emplace(probe.to, Probing{.job = record.id}).second;
+    if (first) turn.actions.push_back(std::move(probe));
   }
 }
 

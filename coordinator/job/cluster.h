@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -103,6 +102,9 @@ class Cluster {
   void Drain(Turn turn);
   void Start(const Schedule::Grant& grant, Turn turn);
   void ProbeLinks(const JobRecord& record, Turn turn);
+  // Of each link, while the workers load: these leave agents little of a processor, which delays an
+  // answer until the other has given up, or makes a link look slower than it is.
+  static constexpr int kProbes = 3;
   bool HasOthers(const std::string& node, JobId job) const;
   std::vector<MemberRecord> Employ(const Schedule::Grant& grant);
   std::vector<WorkerId> NewWorkers(const JobRecord& record, std::size_t count) const;
@@ -120,7 +122,11 @@ class Cluster {
     std::string node{};
   };
   std::map<WorkerId, Route> routes_;
-  std::set<std::string> probed_;           // nodes whose links are being measured
+  struct Probing {
+    JobId job{};
+    int times = 1;  // this is
+  };
+  std::map<std::string, Probing> probed_;  // by node whose link is being measured
   std::optional<Instant> wake_;            // asked for and not come yet
   std::map<JobId, std::string> memories_;  // of jobs that are to be restored
 };

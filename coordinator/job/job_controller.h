@@ -132,6 +132,8 @@ class JobController {
   bool HasLive(WorkerId worker) const;
   // Over, and all its workers are gone.
   bool Done() const;
+  // Its workers load, and its group has no plan yet.
+  bool Loads() const;
   // Suspend can end its workers now, or GiveBack some of them.
   bool Movable() const;
   // GiveBack goes without a stop now, but for the number that is left.

@@ -21,6 +21,11 @@ bool JobController::HasLive(WorkerId worker) const {
 
 bool JobController::Done() const { return IsFinal(state()) && group_.AllGone(); }
 
+bool JobController::Loads() const {
+  const auto* const starting = std::get_if<phase::Starting>(&phase_);
+  return starting != nullptr && starting->formation.phase() == GroupFormation::Phase::kLoading;
+}
+
 std::string JobController::WhyNotReverted(const policies::Decision& decision) const {
   if (state() != JobState::kRunning || !keeper_.tracker()) return "the job does not train";
   return keeper_.WhyNotReverted(decision);

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
-#include <limits>
 #include <map>
 
 namespace tactus::job {
@@ -23,6 +22,22 @@ bool IsRate(double bytes_per_second) {
   return bytes_per_second >= 1 && bytes_per_second <= kRateMax;
 }
 
+std::map<std::string, std::size_t> MembersByNode(const std::vector<MemberRecord>& members) {
+  std::map<std::string, std::size_t> counts;
+  for (const MemberRecord& member : members) ++counts[member.node];
+  return counts;
+}
+
+double KnownOf(const std::string& node, const Priors& priors) {
+  return LinkOf(priors.Find(LinkKey(node)));
+}
+
+void Note(const std::string& node, double bytes_per_second, Priors& priors, Actions& actions) {
+  const double known = KnownOf(node, priors);
+  if (std::abs(bytes_per_second - known) <= kLinkNews * known) return;
+  priors.Put(LinkKey(node), BytesOfLink(bytes_per_second), actions);
+}
+
 }  // namespace
 
 std::string LinkKey(const std::string& node) { return "link-" + node; }
@@ -38,23 +53,21 @@ double LinkOf(const std::string& bytes) {
   return read.ec == std::errc() && read.ptr == end ? static_cast<double>(rate) : 0;
 }
 
-void NoteLink(const std::string& node, double bytes_per_second, Priors& priors, Actions& actions) {
-  if (!IsRate(bytes_per_second)) return;
-  const double known = LinkOf(priors.Find(LinkKey(node)));
-  if (std::abs(bytes_per_second - known) <= kLinkNews * known) return;
-  priors.Put(LinkKey(node), BytesOfLink(bytes_per_second), actions);
+void NoteProbe(const std::string& node, double bytes_per_second, Priors& priors, Actions& actions) {
+  if (IsRate(bytes_per_second) && bytes_per_second > KnownOf(node, priors)) {
+    Note(node, bytes_per_second, priors, actions);
+  }
 }
 
 void NoteLinks(const std::vector<MemberRecord>& members, const std::vector<WorkerProgress>& workers,
                Priors& priors, Actions& actions) {
-  std::map<std::string, double> slowest;
+  const std::map<std::string, std::size_t> counts = MembersByNode(members);
+  if (counts.size() < 2) return;
   for (std::size_t rank = 0; rank < workers.size() && rank < members.size(); ++rank) {
+    const std::string& node = members[rank].node;
     const double rate = workers[rank].link_bytes_per_second;
-    if (!IsRate(rate)) continue;
-    const auto [known, first] = slowest.try_emplace(members[rank].node, rate);
-    if (!first) known->second = std::min(known->second, rate);
+    if (counts.at(node) == 1 && IsRate(rate)) Note(node, rate, priors, actions);
   }
-  for (const auto& [node, rate] : slowest) NoteLink(node, rate, priors, actions);
 }
 
 std::vector<ProbeLink> UnknownLinks(const JobRecord& job, const Priors& priors) {
@@ -66,7 +79,7 @@ std::vector<ProbeLink> UnknownLinks(const JobRecord& job, const Priors& priors) 
   std::vector<ProbeLink> unknown;
   for (std::size_t i = 0; i < nodes.size() && nodes.size() > 1; ++i) {
     const std::string& next = nodes[(i + 1) % nodes.size()];
-    if (LinkOf(priors.Find(LinkKey(nodes[i]))) == 0) {
+    if (KnownOf(nodes[i], priors) == 0) {
       unknown.push_back({.from = next, .to = nodes[i]});
     }
   }
@@ -77,16 +90,17 @@ double ExchangeSeconds(const Exchange& exchange, const Priors& priors) {
   const std::vector<MemberRecord>& members = exchange.job.members;
   const bool hosts_talk =
       exchange.transport == TransportKind::kTcp || exchange.transport == TransportKind::kStaged;
-  const bool apart = std::ranges::any_of(
-      members, [&](const MemberRecord& member) { return member.node != members.front().node; });
-  if (!hosts_talk || !apart || !GoesByLinks(exchange.job.settings)) return 0;
-  double slowest = std::numeric_limits<double>::infinity();
-  for (const MemberRecord& member : members) {
-    slowest = std::min(slowest, LinkOf(priors.Find(LinkKey(member.node))));
+  if (!hosts_talk || !GoesByLinks(exchange.job.settings)) return 0;
+  const double bytes = static_cast<double>(exchange.parameters) * sizeof(float);
+  const auto all = static_cast<double>(members.size());
+  double longest = 0;
+  for (const auto& [node, count] : MembersByNode(members)) {
+    const double rate = KnownOf(node, priors);
+    if (rate == 0) return 0;
+    const auto here = static_cast<double>(count);
+    longest = std::max(longest, 2 * here * (all - here) / all * bytes / rate);
   }
-  if (slowest == 0) return 0;
-  const double share = 2 * (1 - 1 / static_cast<double>(members.size()));
-  return share * static_cast<double>(exchange.parameters) * sizeof(float) / slowest;
+  return longest;
 }
 
 }  // namespace tactus::job

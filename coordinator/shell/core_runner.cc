@@ -254,14 +254,13 @@ void CoreRunner::On(const job::SendToWorker& action) {
 
 // A node that has gone since is not heard, and then nothing is known of the link.
 void CoreRunner::On(const job::ProbeLink& action) {
-  links_.AskInTurn(
-      action.from, action.to, [this, action](const absl::StatusOr<v1::ProbeLinkResponse>& found) {
-        if (!closed_.ok()) return;
-        Handle(job::LinkProbed{.from = action.from,
-                               .to = action.to,
-                               .bytes_per_second = found.ok() ? found->bytes_per_second() : 0},
-               {});
-      });
+  links_.AskInTurn(action.from, action.to,
+                   [this, action](const absl::StatusOr<v1::ProbeLinkResponse>& found) {
+                     if (!closed_.ok()) return;
+                     job::LinkProbed probed{.from = action.from, .to = action.to};
+                     if (found.ok()) probed.bytes_per_second = found->bytes_per_second();
+                     Handle(probed, {});
+                   });
 }
 
 void CoreRunner::On(const job::PublishJob& action) {

@@ -39,7 +39,7 @@ void LinkInquiry::Ask(const std::string& from, const std::string& to, Done done)
                                other.to + " is being measured; one at a time"),
         std::chrono::seconds(2)));
   }
-  Begin({.from = from, .to = to, .done = std::move(done)});
+  Begin({.from = from, .to = to, .done = std::move(done), .alone = true});
 }
 
 void LinkInquiry::AskInTurn(const std::string& from, const std::string& to, Done done) {
@@ -54,7 +54,7 @@ bool LinkInquiry::Busy(const std::string& node) const {
 }
 
 void LinkInquiry::BeginWaiting() {
-  while (true) {
+  while (std::ranges::none_of(asked_, [](const auto& one) { return one.second.question.alone; })) {
     const auto next = std::ranges::find_if(waiting_, [this](const Question& question) {
       return !Busy(question.from) && !Busy(question.to);
     });

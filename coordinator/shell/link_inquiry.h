@@ -52,6 +52,7 @@ class LinkInquiry {
     std::string from{};
     std::string to{};
     Done done{};
+    bool alone = false;  // no other is to be measured beside it
   };
   struct Asked {
     Question question{};

@@ -22,7 +22,7 @@ using testing::IsEmpty;
 using testing::StartsWith;
 
 constexpr double kSecondSeconds = 600;  // when the first is over
-constexpr const char* kByLinks = ": by what its links brought before, an exchange takes ";
+constexpr const char* kByLinks = ": an exchange should take ";
 
 SimulatedJob Adapting(const std::string& kind, double submit_seconds) {
   SimulatedJob job = std::move(TwoHosts().jobs[0]);

@@ -17,7 +17,8 @@ void ResidualTalk::HandOver(std::span<float> values) {
   cuda::host::Axpy(1 - left_.beta, left_.left, values);
   std::ranges::fill(left_.still_left, 0.0f);
   if (left_.beta == 0) return;
-  cuda::host::Axpy(left_.beta, left_.momentum, values);
+  const float known = left_.nesterov ? left_.beta * left_.beta : left_.beta;
+  cuda::host::Axpy(known, left_.momentum, values);
   std::ranges::fill(left_.next_momentum, 0.0f);
 }
 
@@ -135,7 +136,11 @@ void ResidualEncoding::TakeMomentumUp() {
 }
 
 void ResidualEncoding::Settle(bool applied) {
-  if (!std::exchange(open_, false) || !applied) return;
+  if (!std::exchange(open_, false)) {
+    follows_ = follows_ || applied;  // one that had nobody to exchange with
+    return;
+  }
+  if (!applied) return;
   std::swap(left_, still_left_);
   std::swap(momentum_, next_momentum_);
 }

@@ -62,7 +62,7 @@ class ResidualTalk : public PieceTalk {
   // Of the conversation that is opened next.
   void SetLeft(const LeftOfPiece& left) { left_ = left; }
 
-  // A residual is worth 1 / (1 - beta) of a gradient, whose momentum is still to come.
+  // In gradients, whose momentum is still to come: each is worth 1 / (1 - beta) of a residual.
   void HandOver(std::span<float> values) override;
 
  protected:
@@ -126,7 +126,7 @@ class ResidualEncoding : public TalkingEncoding {
   // What they are of: EncodedRound's samples, 0 where nothing was left yet, and what travelled.
   std::array<float, 2> of_{};
   bool open_ = false;     // pieces of a round have left, and it is not known whether it is applied
-  bool follows_ = false;  // the optimizer's momentum is that of rounds with another encoding
+  bool follows_ = false;  // the optimizer's momentum is that of rounds that were not encoded here
 };
 
 }  // namespace tactus::engine

@@ -241,6 +241,17 @@ TEST_P(CarriedMomentumTest, CountsInUpdates) {
   EXPECT_THAT(LittleLeft(), Each(1.0f / 64));
 }
 
+// As in a group of one, whose rounds are the optimizer's alone.
+TEST_P(CarriedMomentumTest, BeginsAnewAsTheOptimizersBehindRoundsThatWereNotEncoded) {
+  Round(0);
+  SetMomentum();
+  group_.Settle(true);
+
+  Round(2);
+
+  EXPECT_THAT(LittleLeft(), Each(1.0f / 128));
+}
+
 TEST_P(CarriedMomentumTest, IsGoneWhereNoneIsCarriedAnyMore) {
   SetMomentum();
   BeginDense();
@@ -263,6 +274,25 @@ INSTANTIATE_TEST_SUITE_P(Encodings, CarriedMomentumTest,
 
 // All of a gradient's worth is handed over: what momentum would still make of it, 1 / (1 - beta)
 // times, is what was left.
+TEST(HandedOverMomentumTest, WithNesterovIsWorthARoundLess) {
+  AdacompTalk talk({});
+  const std::vector<float> left = {0};
+  const std::vector<float> momentum = {8};
+  std::vector<float> still_left = {0};
+  std::vector<float> next_momentum = {0};
+  std::vector<float> values = {0};
+  talk.SetLeft({.left = left,
+                .still_left = still_left,
+                .momentum = momentum,
+                .next_momentum = next_momentum,
+                .beta = 0.75f,
+                .nesterov = true});
+
+  talk.HandOver(values);
+
+  EXPECT_THAT(values, ElementsAre(0.75f * 0.75f * 8));
+}
+
 TEST(HandedOverMomentumTest, IsWorthWhatItWould) {
   AdacompTalk talk({});
   const std::vector<float> left = {4};

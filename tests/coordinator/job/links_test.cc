@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::SizeIs;
 
 std::vector<MemberRecord> MembersOn(const std::vector<std::string>& nodes) {
   std::vector<MemberRecord> members;
@@ -56,8 +58,15 @@ class LinksTest : public testing::Test {
   Priors priors_;
 };
 
-TEST_F(LinksTest, EachNodesIsKeptTheSlowestOfItsMembers) {
-  EXPECT_THAT(Note({"a", "b", "b"}, {1000, 3000, 2000}), ElementsAre("link-a 1000", "link-b 2000"));
+TEST_F(LinksTest, EachNodesIsKept) {
+  EXPECT_THAT(Note({"a", "b"}, {1000, 2000}), ElementsAre("link-a 1000", "link-b 2000"));
+}
+
+// What they bring each other has gone over no link.
+TEST_F(LinksTest, MembersOfOneNodeSayNothingOfItsLink) {
+  EXPECT_THAT(Note({"a", "b", "b"}, {1000, 9000, 9000}), ElementsAre("link-a 1000"));
+  EXPECT_THAT(Note({"c", "c"}, {9000, 9000}), IsEmpty());
+  EXPECT_THAT(Note({"c"}, {9000}), IsEmpty());
 }
 
 TEST_F(LinksTest, WhatIsNoNewsIsNotWritten) {
@@ -83,6 +92,8 @@ TEST_F(LinksTest, AnExchangeIsOverWhenTheSlowestHasItAll) {
   EXPECT_DOUBLE_EQ(Seconds({"a", "b"}), 4);
   EXPECT_DOUBLE_EQ(Seconds({"b", "c", "d"}), 4.0 / 3);
   EXPECT_DOUBLE_EQ(Seconds({"a", "b", "c", "d"}, TransportKind::kStaged), 6);
+  // Each of the two on b gets a quarter of 4 MB from each of the other two, twice: 8 MB.
+  EXPECT_DOUBLE_EQ(Seconds({"b", "b", "c", "d"}), 2);
 }
 
 TEST_F(LinksTest, WhatIsNotKnownIsNotGuessed) {
@@ -157,6 +168,30 @@ TEST_F(JobLinksTest, WhatIsNotKnownIsMeasuredWhileWorkersLoadAndTheFirstPlanGoes
   EXPECT_EQ(FirstPlan().synchronization, policies::Synchronization::kPeriodic);
 }
 
+// Three times while they load, and no more once the group has its plan.
+TEST_F(JobLinksTest, EachIsMeasuredAgainWhileWorkersLoad) {
+  Join();
+  Submit(Job(1, Settings("auto")));
+  const auto again = [this](const char* from, const char* to) {
+    return Only<ProbeLink>(rig_.Step(LinkProbed{.from = from, .to = to, .bytes_per_second = 1000}))
+        .size();
+  };
+  EXPECT_EQ(again("b", "a"), 1u);
+  EXPECT_EQ(again("b", "a"), 1u);
+  EXPECT_EQ(again("b", "a"), 0u);
+  EXPECT_EQ(again("b", "a"), 0u);
+  EXPECT_EQ(again("a", "b"), 1u);
+  FirstPlan();
+  EXPECT_EQ(again("a", "b"), 0u);
+}
+
+TEST_F(JobLinksTest, OfSeveralMeasurementsTheFastestCounts) {
+  for (const double rate : {200.0, 1000.0, 0.0, 300.0, 1100.0}) {
+    rig_.Step(LinkProbed{.from = "b", .to = "a", .bytes_per_second = rate});
+  }
+  EXPECT_EQ(rig_.priors().at("link-a").prior, "1000");
+}
+
 TEST_F(JobLinksTest, WhatIsMeasuredTooLateOrInVainLeavesTheFirstPlanAsItWas) {
   Join();
   Submit(Job(1, Settings("auto")));
@@ -171,28 +206,42 @@ TEST_F(JobLinksTest, NothingIsMeasuredForAJobThatCouldNotGoByIt) {
   EXPECT_THAT(Submit(Job(1, Settings("every_step"))), IsEmpty());
 }
 
-TEST_F(JobLinksTest, OneThatRefusesWhatOthersFoundNeitherMeasuresNorGoesByIt) {
+TEST_F(JobLinksTest, OneThatRefusesWhatOthersFoundMeasuresNothing) {
+  Join();
+  EXPECT_THAT(Submit(Job(1, Settings("auto", ""))), IsEmpty());
+}
+
+TEST_F(JobLinksTest, OneThatRefusesWhatOthersFoundDoesNotGoByIt) {
   Join();
   rig_.Step(LinkProbed{.from = "b", .to = "a", .bytes_per_second = 20});
   rig_.Step(LinkProbed{.from = "a", .to = "b", .bytes_per_second = 10});
+  Submit(Job(1, Settings("auto", "")));
 
-  EXPECT_THAT(Submit(Job(1, Settings("auto", ""))), IsEmpty());
   EXPECT_EQ(FirstPlan().synchronization, policies::Synchronization::kEveryStep);
 }
 
 TEST_F(JobLinksTest, NothingIsMeasuredBesideTheRoundsOfOthers) {
-  Join();
+  rig_.Step(job::Join("a", 2));
+  rig_.Step(job::Join("b", 2));
   JobSettings one = Settings("every_step");
   one.workers_max = 1;
   Submit(Job(1, one));
-  EXPECT_THAT(Submit(Job(2, Settings("auto"))), IsEmpty());
+  JobSettings rest = Settings("auto");
+  rest.workers_min = 3;
+
+  const Actions actions = rig_.Step(JobSubmitted{Job(2, rest)});
+
+  std::set<std::string> nodes;
+  for (const StartWorker& start : Only<StartWorker>(actions)) nodes.insert(start.node);
+  EXPECT_THAT(nodes, SizeIs(2));
+  EXPECT_THAT(Only<ProbeLink>(actions), IsEmpty());
 }
 
-TEST_F(JobLinksTest, NothingIsMeasuredForAMesh) {
-  Join();
-  JobSettings mesh = Settings("auto");
-  mesh.mesh_devices = 3;
-  EXPECT_THAT(Submit(Job(1, mesh)), IsEmpty());
+TEST_F(LinksTest, NothingIsMeasuredForAMesh) {
+  JobRecord mesh = JobOn({"a", "b"});
+  ASSERT_THAT(UnknownLinks(mesh, priors_), SizeIs(2));
+  mesh.settings.mesh_devices = 2;
+  EXPECT_THAT(UnknownLinks(mesh, priors_), IsEmpty());
 }
 
 TEST(LinkBytesTest, WhatIsReadIsWhatWasWritten) {

@@ -158,6 +158,16 @@ TEST_F(LinkInquiryTest, ThoseOfAGroupGoSideBySideWhereTheyShareNoNode) {
   EXPECT_EQ(answers_[3]->error(), "nodes/b: it fails");
 }
 
+TEST_F(LinkInquiryTest, ThoseOfAGroupWaitForAUsers) {
+  Ask("a", "b");
+  AskInTurn("d", "c");
+  EXPECT_THAT(Told(), ElementsAre("b"));
+
+  HearFailure(0);
+
+  EXPECT_THAT(Told(), ElementsAre("b", "c"));
+}
+
 TEST_F(LinkInquiryTest, WhoWaitsForATurnIsAnsweredAtTheEnd) {
   AskInTurn("b", "a");
   AskInTurn("c", "b");
