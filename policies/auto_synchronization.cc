@@ -83,11 +83,15 @@ bool AutoSynchronization::BeginsWith(const Prior& prior, const StartingGroup& gr
 }
 
 // Rates that no rule makes longer, and those of preconditioned optimizers, which begin as given,
-// have no gain. What promises less than a change that is made at once is left to be measured.
+// have no gain. What promises less than a change that is made at once is left to be measured, as is
+// what is soon measured.
 bool AutoSynchronization::BeginsByLinks(const StartingGroup& group, Plan& first) {
-  const double transfer = group.exchange_seconds;
+  // What follows is chosen with what it encodes to, which half the bytes do where they pay.
+  const bool halves = options_.encoding_policy == "auto" && group.Knows(Encoding::kFloat16);
+  const double transfer =
+      group.exchange_seconds * (halves ? ShareOf(Encoding::kFloat16, group.members) : 1);
   const std::optional<double> step = TriedStep(group, first);
-  if (!step || !(transfer > 0)) return false;
+  if (!step || !(group.exchange_seconds >= kGuessSeconds)) return false;
   const bool as_given =
       options_.learning_rate_policy == "constant" || IsPreconditioned(options_.optimizer);
   const double guess = BestPeriod(*step, transfer, DriftAt(as_given ? 1 : MostGain(first)));

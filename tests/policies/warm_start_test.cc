@@ -185,30 +185,29 @@ TEST(WarmStartTest, AFasterNetworkEndsItWithTheFirstRound) {
 
 // ---- Without a prior, by what an exchange should take
 
+// 5.5 roots of the transfer over the step, as above.
 TEST(WarmStartTest, AJobWhoseLinksAreKnownBeginsWithTheGuess) {
   const VirtualJobOptions options = Options({});
   Planner planner(options.planner);
   StartingGroup group{.members = 4, .speeds = options.tried_speeds};
-  group.exchange_seconds = 0.6;
+  group.exchange_seconds = 6;
 
   const Revision first = planner.Start(group);
 
-  EXPECT_EQ(ValueOf(first.plan, Axis::kSynchronization), "periodic 17");
+  EXPECT_EQ(ValueOf(first.plan, Axis::kSynchronization), "periodic 55");
   const auto decision = std::ranges::find(first.decisions, Axis::kSynchronization, &Decision::axis);
   ASSERT_NE(decision, first.decisions.end());
   const char* const reason =
-      "periodic 17: an exchange should take 0.60 s, by what the links brought before; until it is "
+      "periodic 55: an exchange should take 6.00 s, by what the links brought before; until it is "
       "measured";
   EXPECT_EQ(decision->reason, reason);
 }
 
 TEST(WarmStartTest, LinksThatAreFastOrNotKnownLeaveEveryStep) {
   VirtualJobOptions options = Options({});
-  options.exchange_seconds = 1e-4;
+  options.exchange_seconds = 2.9;  // soon measured
   EXPECT_EQ(FirstSynchronization(VirtualJob(options)), "every_step");
-  options.exchange_seconds = 0.02;  // a third of a step: local steps would bring a fifth
-  EXPECT_EQ(FirstSynchronization(VirtualJob(options)), "every_step");
-  options.exchange_seconds = 0.6;
+  options.exchange_seconds = 6;
   options.tried_speeds.clear();
   EXPECT_EQ(FirstSynchronization(VirtualJob(options)), "every_step");
 }
@@ -220,16 +219,26 @@ TEST(WarmStartTest, WhatAFormerJobFoundIsOfMoreWorthThanLinks) {
   EXPECT_EQ(FirstSynchronization(VirtualJob(options)), "periodic 12");
 }
 
+// Half the bytes are what `auto` finds to pay, where the first window tells: the guess is for them.
+TEST(WarmStartTest, WhereTheEncodingIsAutoTheGuessIsForHalfTheBytes) {
+  VirtualJobOptions options = Options({});
+  options.exchange_seconds = 12;
+  options.planner.encoding_policy = "auto";
+  EXPECT_EQ(FirstSynchronization(VirtualJob(options)), "periodic 55");
+  options.encodings.emplace();
+  EXPECT_EQ(FirstSynchronization(VirtualJob(options)), "periodic 78") << "they know none";
+}
+
 TEST(WarmStartTest, LinksThatAreKnownSayNothingOfOtherEncodings) {
   VirtualJobOptions options = Options({});
-  options.exchange_seconds = 0.6;
+  options.exchange_seconds = 6;
   options.planner.encoding_policy = "float16";
   EXPECT_EQ(FirstSynchronization(VirtualJob(options)), "every_step");
 }
 
 TEST(WarmStartTest, LinksDoNotMoveAFrozenSynchronization) {
   VirtualJobOptions options = Options({});
-  options.exchange_seconds = 0.6;
+  options.exchange_seconds = 6;
   options.planner.frozen = {Axis::kSynchronization};
   EXPECT_EQ(FirstSynchronization(VirtualJob(options)), "every_step");
 }
@@ -262,17 +271,17 @@ TEST(WarmStartTest, TheGuessIsLongerOnceTheGainIsKnown) {
   EXPECT_GT(job.plan().period, first);
 }
 
-// 22 roots of the transfer over the step.
+// 22 roots of the transfer over the step are 226, and no period is longer than 128.
 TEST(WarmStartTest, OptimizersThatBeginWithTheRateAsGivenHaveNoGain) {
   VirtualJobOptions options = Options({});
-  options.exchange_seconds = 0.6;
+  options.exchange_seconds = 6;
   options.planner.optimizer = "adamw";
-  EXPECT_EQ(FirstSynchronization(VirtualJob(options)), "periodic 71");
+  EXPECT_EQ(FirstSynchronization(VirtualJob(options)), "periodic 128");
 }
 
 TEST(WarmStartTest, AGuessIsLeftWhereNumbersAreNotFinite) {
   VirtualJobOptions options = Options({});
-  options.exchange_seconds = 0.6;
+  options.exchange_seconds = 6;
   options.loss.floor = std::numeric_limits<double>::infinity();
   VirtualJob job(options);
 
@@ -286,14 +295,14 @@ TEST(WarmStartTest, AGuessIsLeftWhereNumbersAreNotFinite) {
 
 // Once another period was tried.
 TEST(WarmStartTest, WhatBeganByLinksIsHandedOnOnceTheLossHasJudged) {
-  VirtualJobOptions options = Options({});
+  VirtualJobOptions options = Options({.transfer_seconds = 6});
   options.planner.base_batch = 128;
-  options.exchange_seconds = 0.6;
+  options.exchange_seconds = 6;
   VirtualJob job(options);
 
   job.Run(4);
   EXPECT_FALSE(job.planner().Learned().has_value());
-  job.RunUntil(200);
+  job.RunUntil(2000);
 
   EXPECT_TRUE(job.planner().Learned().has_value());
 }

@@ -36,10 +36,11 @@ SimulatedJob Adapting(const std::string& kind, double submit_seconds) {
   return job;
 }
 
-Scenario OneAfterTheOther(const std::string& kind, const std::string& other) {
+Scenario OneAfterTheOther(const std::string& kind, const std::string& other,
+                          double bytes_per_second = 10e6) {
   Scenario scenario = TwoHosts();
   for (HostModel& host : scenario.cluster.hosts) {
-    host.link.bytes_per_second = 10e6;
+    host.link.bytes_per_second = bytes_per_second;
     host.devices[0].sample_seconds = 1e-3;
   }
   scenario.jobs.clear();
@@ -58,29 +59,38 @@ TEST(WarmStartTest, TheSecondJobOfAKindBeginsWithAPeriod) {
   const Outcome outcome = Simulate(OneAfterTheOther("kind", "kind"));
 
   EXPECT_THAT(outcome.violations, IsEmpty());
-  EXPECT_THAT(FirstOf(outcome.jobs[0]).to, StartsWith("periodic "));
-  EXPECT_THAT(FirstOf(outcome.jobs[0]).reason, HasSubstr(kByLinks));
+  EXPECT_EQ(FirstOf(outcome.jobs[0]).to, "every_step");
   EXPECT_THAT(FirstOf(outcome.jobs[1]).to, StartsWith("periodic "));
   EXPECT_THAT(FirstOf(outcome.jobs[1]).reason,
               EndsWith(": as a former job of this kind found; tried out"));
 }
 
-TEST(WarmStartTest, OneOfAnotherKindBeginsByItsLinks) {
+TEST(WarmStartTest, OneOfAnotherKindBeginsAsEver) {
   const Outcome outcome = Simulate(OneAfterTheOther("kind", "another"));
-
-  EXPECT_THAT(FirstOf(outcome.jobs[1]).to, StartsWith("periodic "));
-  EXPECT_THAT(FirstOf(outcome.jobs[1]).reason, HasSubstr(kByLinks));
-}
-
-TEST(WarmStartTest, OneThatBeginsWithNothingOfOthersBeginsWithEveryStep) {
-  const Outcome outcome = Simulate(OneAfterTheOther("kind", ""));
 
   EXPECT_EQ(FirstOf(outcome.jobs[1]).to, "every_step");
 }
 
+// Of 0.7 MB/s: an exchange takes 5.7 s.
+constexpr double kSlow = 0.7e6;
+
+TEST(WarmStartTest, OnSlowLinksTheFirstJobBeginsByThem) {
+  const Outcome outcome = Simulate(OneAfterTheOther("kind", "kind", kSlow));
+
+  EXPECT_THAT(outcome.violations, IsEmpty());
+  EXPECT_THAT(FirstOf(outcome.jobs[0]).to, StartsWith("periodic "));
+  EXPECT_THAT(FirstOf(outcome.jobs[0]).reason, HasSubstr(kByLinks));
+}
+
+TEST(WarmStartTest, OneThatBeginsWithNothingOfOthersBeginsWithEveryStep) {
+  const Outcome outcome = Simulate(OneAfterTheOther("", "", kSlow));
+
+  EXPECT_EQ(FirstOf(outcome.jobs[0]).to, "every_step");
+}
+
 // A measurement takes a second, and workers take less.
 TEST(WarmStartTest, LinksThatAreKnownTooLateAreOfUseToTheNext) {
-  Scenario scenario = OneAfterTheOther("kind", "another");
+  Scenario scenario = OneAfterTheOther("kind", "another", kSlow);
   scenario.jobs[0].load_seconds = 0.1;
 
   const Outcome outcome = Simulate(std::move(scenario));
