@@ -4,6 +4,7 @@
 #include <barrier>
 #include <cstddef>
 #include <cstdint>
+#include <latch>
 #include <limits>
 #include <span>
 #include <string>
@@ -200,8 +201,8 @@ TEST(MeshAdasumLossTest, AReplicaThatWasTornByItsNormIsEndedAndTheOtherGoesOn) {
   meshes.Parameters();  // copies are equal
 }
 
-// A member of the last replica dies before any step of the first rounds: the others go on, with
-// equal parameters.
+// A member of the last replica dies before a step that all others have come to, i.e. none of them
+// is still at the round before: the others go on, with equal parameters.
 class DeadMeshAdasumTest : public testing::TestWithParam<std::tuple<int, std::uint64_t>> {};
 
 TEST_P(DeadMeshAdasumTest, SurvivorsHaveEqualParameters) {
@@ -209,11 +210,18 @@ TEST_P(DeadMeshAdasumTest, SurvivorsHaveEqualParameters) {
   const MeshShape shape{2, 2};
   Replicas meshes(OfPlainSgd().options, shape, replicas);
   const int dead = 4 * replicas - 2;
+  std::latch others_came(4 * replicas - 1);
 
   const auto lost = meshes.Train(
       {.plan = ByAdasum(PlanOfSteps(shape, SizesOf(replicas))),
        .before_step = [&, at = round](int rank, RoundEngine& engine, std::span<float>) {
-         return rank != dead || engine.rounds() != at;
+         if (engine.rounds() != at) return true;
+         if (rank != dead) {
+           others_came.count_down();
+           return true;
+         }
+         others_came.wait();
+         return false;
        }});
   for (std::size_t rank = 0; rank < meshes.size(); ++rank) {
     EXPECT_EQ(lost[rank].has_value(), rank != static_cast<std::size_t>(dead));
