@@ -14,12 +14,10 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "agent/engine/combine/adacomp_talk.h"
-#include "agent/engine/combine/residual_encoding.h"
+#include "agent/engine/combine/parted_encoding.h"
 #include "cuda/device.h"
 #include "cuda/ops/segments.h"
 
@@ -34,18 +32,11 @@ struct AdacompOptions {
 std::vector<AdacompPart> AdacompPartsOf(const cuda::SegmentTable& segments,
                                         const AdacompOptions& options);
 
-class AdacompEncoding : public ResidualEncoding {
+class AdacompEncoding : public PartedEncoding<AdacompTalk> {
  public:
   // The device outlives this.
   AdacompEncoding(const AdacompOptions& options, const ResidualRound& round, cuda::Device& device,
                   const cuda::SegmentTable& segments);
-
- protected:
-  std::unique_ptr<PieceTalk> MakeTalk(const Piece& piece) override;
-  std::uint64_t BytesOfValues(const Piece& piece, const PieceTalk& talk) const override;
-
- private:
-  const std::vector<AdacompPart> parts_;
 };
 
 }  // namespace tactus::engine

@@ -21,7 +21,7 @@ void AdacompTalk::SendSizes() {
   finite_ = std::isfinite(cuda::host::SquaredNorm(values()));
   for (const AdacompPart& part : parts_) {
     const std::size_t begin = coded_.size();
-    if (part.bin > 0 && finite_) {
+    if (part.encoded() && finite_) {
       AddMomentum(part.place);
       finite_ =
           AdacompEncode({.values = ValuesOf(part),
@@ -30,7 +30,7 @@ void AdacompTalk::SendSizes() {
                          .bin = part.bin},
                         coded_);
     }
-    const std::size_t dense = part.bin > 0 ? 0 : part.place.length * sizeof(float);
+    const std::size_t dense = part.encoded() ? 0 : part.place.length * sizeof(float);
     own_sizes_.push_back(static_cast<Size>(dense + coded_.size() - begin));
   }
   const std::size_t bytes = (1 + parts_.size()) * sizeof(Size);
@@ -75,7 +75,7 @@ void AdacompTalk::SendMessages() {
   std::span<const std::byte> coded = coded_;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const std::size_t bytes = own_sizes_[i];
-    if (parts_[i].bin > 0) {
+    if (parts_[i].encoded()) {
       std::ranges::copy(coded.first(bytes), message.begin());
       coded = coded.subspan(bytes);
     } else {
@@ -93,7 +93,7 @@ bool AdacompTalk::AddMessages() {
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       const std::size_t bytes = SizesFrom(member)[i];
       const std::span<float> sum = ValuesOf(parts_[i]);
-      if (parts_[i].bin > 0) {
+      if (parts_[i].encoded()) {
         if (!AdacompAdd(message.first(bytes), parts_[i].bin, sum)) return false;
       } else {
         if (bytes != sum.size_bytes()) return false;

@@ -18,10 +18,14 @@ namespace tactus::engine {
 struct AdacompPart {
   cuda::FlatRange place{};  // from the piece's begin
   std::size_t bin = 0;      // 0: it travels dense
+
+  bool encoded() const { return bin > 0; }
 };
 
 class AdacompTalk : public ResidualTalk {
  public:
+  using Part = AdacompPart;
+
   explicit AdacompTalk(std::vector<AdacompPart> parts) : parts_(std::move(parts)) {}
 
   // What all-reduces that send as much would be of, lanes left out. [bytes]

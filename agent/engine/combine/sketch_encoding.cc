@@ -31,19 +31,11 @@ SketchPart PartOf(cuda::FlatRange place, const SketchOptions& options) {
           .applied = applied};
 }
 
-std::vector<cuda::FlatRange> SketchedOf(const std::vector<SketchPart>& parts) {
-  std::vector<cuda::FlatRange> sketched;
-  for (const SketchPart& part : parts) {
-    if (part.columns > 0) sketched.push_back(part.place);
-  }
-  return sketched;
-}
-
 // Of what is sketched.
 std::size_t LongestOf(const std::vector<SketchPart>& parts) {
   std::size_t longest = 0;
   for (const SketchPart& part : parts) {
-    if (part.columns > 0) longest = std::max<std::size_t>(longest, part.place.length);
+    if (part.encoded()) longest = std::max<std::size_t>(longest, part.place.length);
   }
   return longest;
 }
@@ -74,25 +66,11 @@ std::vector<SketchPart> SketchPartsOf(const cuda::SegmentTable& segments,
 SketchEncoding::SketchEncoding(const SketchOptions& options, std::uint64_t seed,
                                const ResidualRound& round, cuda::Device& device,
                                const cuda::SegmentTable& segments)
-    : ResidualEncoding("sketch", round, device, cuda::FlatLength(segments),
-                       SketchedOf(SketchPartsOf(segments, options))),
+    : PartedEncoding("sketch", round, device, segments, SketchPartsOf(segments, options)),
       seed_(Rng(seed).Fork("sketch").Next()),
-      parts_(SketchPartsOf(segments, options)),
-      longest_(LongestOf(parts_)),
+      longest_(LongestOf(parts())),
       hash_(seed_, options.rows, 0) {
   TACTUS_CHECK(options.share > 0 && options.share <= 1 && options.candidates >= 1);
-}
-
-// Pieces consist of whole segments, and so of whole stretches.
-std::unique_ptr<PieceTalk> SketchEncoding::MakeTalk(const Piece& piece) {
-  std::vector<SketchPart> parts;
-  for (SketchPart part : parts_) {
-    const std::size_t end = piece.offset + piece.values.size();
-    if (part.place.offset < piece.offset || part.place.offset >= end) continue;
-    part.place.offset -= piece.offset;
-    parts.push_back(part);
-  }
-  return std::make_unique<SketchTalk>(std::move(parts));
 }
 
 void SketchEncoding::Leaves(PieceTalk& talk, const Piece& piece) {
@@ -101,10 +79,6 @@ void SketchEncoding::Leaves(PieceTalk& talk, const Piece& piece) {
   const bool at_hand = hash_.seed() == seed && hash_.length() == longest_;
   if (!at_hand) hash_ = SketchHash(seed, hash_.rows(), longest_);
   static_cast<SketchTalk&>(talk).SetHash(hash_);
-}
-
-std::uint64_t SketchEncoding::BytesOfValues(const Piece&, const PieceTalk& talk) const {
-  return static_cast<const SketchTalk&>(talk).payload();
 }
 
 }  // namespace tactus::engine

@@ -18,10 +18,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
-#include "agent/engine/combine/residual_encoding.h"
+#include "agent/engine/combine/parted_encoding.h"
 #include "agent/engine/combine/sketch_talk.h"
 #include "cuda/device.h"
 #include "cuda/ops/segments.h"
@@ -44,20 +43,17 @@ inline constexpr std::size_t kSketchLength = policies::kSketchStretch;
 std::vector<SketchPart> SketchPartsOf(const cuda::SegmentTable& segments,
                                       const SketchOptions& options);
 
-class SketchEncoding : public ResidualEncoding {
+class SketchEncoding : public PartedEncoding<SketchTalk> {
  public:
   // seed: of the job. The device outlives this.
   SketchEncoding(const SketchOptions& options, std::uint64_t seed, const ResidualRound& round,
                  cuda::Device& device, const cuda::SegmentTable& segments);
 
  protected:
-  std::unique_ptr<PieceTalk> MakeTalk(const Piece& piece) override;
   void Leaves(PieceTalk& talk, const Piece& piece) override;
-  std::uint64_t BytesOfValues(const Piece& piece, const PieceTalk& talk) const override;
 
  private:
   const std::uint64_t seed_;
-  const std::vector<SketchPart> parts_;
   const std::size_t longest_;  // stretch that is sketched; 0: none is
   // Of the round whose pieces leave, or left last; empty before the first: most members never
   // sketch.

@@ -56,7 +56,7 @@ void SketchTalk::PutTables() {
     const std::span<float> own = rest.first(LengthOf(part));
     rest = rest.subspan(own.size());
     const std::span<const float> fresh = Within(values(), part);
-    if (part.columns == 0) {
+    if (!part.encoded()) {
       std::ranges::copy(fresh, own.begin());
       continue;
     }
@@ -77,7 +77,7 @@ void SketchTalk::TakeTables() {
     const SketchPart& part = parts_[i];
     const std::span<const float> sum = rest.first(LengthOf(part));
     rest = rest.subspan(sum.size());
-    if (part.columns == 0) {
+    if (!part.encoded()) {
       std::ranges::copy(sum, Within(values(), part).begin());
     } else if (std::isfinite(cuda::host::SquaredNorm(sum))) {
       const std::size_t before = candidates_.size();
@@ -119,7 +119,7 @@ void SketchTalk::End() {
   std::span<const std::uint32_t> places = candidates_;
   std::span<const float> sums = shared_;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    if (parts_[i].columns == 0) continue;
+    if (!parts_[i].encoded()) continue;
     const std::span<float> values_of = Within(values(), parts_[i]);
     const std::span<float> gathered = Within(still_left(), parts_[i]);
     const std::span<float> momentum = MomentumOf(parts_[i].place);

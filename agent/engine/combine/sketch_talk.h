@@ -38,10 +38,14 @@ struct SketchPart {
   std::uint32_t columns = 0;   // 0: as float32
   std::size_t candidates = 0;  // m k, > 0 where it is sketched
   std::size_t applied = 0;     // k, likewise
+
+  bool encoded() const { return columns > 0; }
 };
 
 class SketchTalk : public ResidualTalk {
  public:
+  using Part = SketchPart;
+
   explicit SketchTalk(std::vector<SketchPart> parts) : parts_(std::move(parts)) {}
 
   // Of the conversation that is opened next, the same on all members; outlives it.
@@ -70,7 +74,7 @@ class SketchTalk : public ResidualTalk {
 
   // Of what is summed first.
   std::size_t LengthOf(const SketchPart& part) const {
-    return part.columns > 0 ? std::size_t{hash_->rows()} * part.columns : part.place.length;
+    return part.encoded() ? std::size_t{hash_->rows()} * part.columns : part.place.length;
   }
   // The stretch's own of what is as long as the piece.
   template <typename T>
