@@ -149,6 +149,7 @@ void Cluster::Handle(const NodeDeleted& event, Turn turn) {
   if (!JobOn(event.node).empty()) return;
   membership_.Forget(event.node);
   turn.actions.push_back(PersistNode{{.name = event.node}});
+  priors_.Drop(LinkKey(event.node), turn.actions);
 }
 
 // Jobs that hold such a device are left alone: what breaks them is seen where they break.

@@ -66,6 +66,10 @@ void Priors::Put(const std::string& key, std::string prior, Actions& actions) {
   }
 }
 
+void Priors::Drop(const std::string& key, Actions& actions) {
+  if (records_.erase(key) > 0) actions.push_back(PersistPrior{{.key = key}});
+}
+
 std::uint32_t Priors::PassSamplesMax(const std::string& kind, const MemberRecord& member) const {
   return kind.empty() ? 0 : PassBoundOf(Find(PassBoundKey(kind, member)));
 }

@@ -38,6 +38,9 @@ class Priors {
   // In the place of what there was of the key. What changes is to be written.
   void Put(const std::string& key, std::string prior, Actions& actions);
 
+  // As Put() of nothing; also of what there is not.
+  void Drop(const std::string& key, Actions& actions);
+
   // Samples of a pass of such a job on the member's device; 0: no bound is known.
   std::uint32_t PassSamplesMax(const std::string& kind, const MemberRecord& member) const;
 

@@ -192,6 +192,20 @@ TEST_F(JobLinksTest, OfSeveralMeasurementsTheFastestCounts) {
   EXPECT_EQ(rig_.priors().at("link-a").prior, "1000");
 }
 
+TEST_F(JobLinksTest, ANodeThatIsDeletedTakesItsLinkWithIt) {
+  Join();
+  rig_.Step(LinkProbed{.from = "b", .to = "a", .bytes_per_second = 20});
+  rig_.Step(LinkProbed{.from = "a", .to = "b", .bytes_per_second = 10});
+  rig_.Step(NodeUnreachable{.node = "a"});
+
+  rig_.Step(NodeDeleted{"a"});
+
+  EXPECT_EQ(rig_.priors().at("link-a").prior, "") << "it is dropped";
+  EXPECT_EQ(rig_.priors().at("link-b").prior, "10");
+  Join();
+  EXPECT_THAT(Submit(Job(1, Settings("auto"))), ElementsAre("b a"));
+}
+
 TEST_F(JobLinksTest, WhatIsMeasuredTooLateOrInVainLeavesTheFirstPlanAsItWas) {
   Join();
   Submit(Job(1, Settings("auto")));
