@@ -273,22 +273,27 @@ class LocalRounds : public Synchronizer {
   void ApplyElastic(const Round& round, const Combined& combined, bool useful) {
     if (useful) {
       cuda::BlockMomentumStep step = StepTo(round);
-      step.scale = WeightOfAll(combined.lanes) / round.aggregator->Divisor(combined.lanes.samples);
-      member_.local_steps.Apply(group_.vector(), step, member_.parameters);
+      const double weight =
+          MeanOfSteps(combined.lanes, [this](double steps) { return WeightsOf(steps).sum; });
+      step.scale = weight / round.aggregator->Divisor(combined.lanes.samples);
+      const double share = MeanOfSteps(combined.lanes, [](double steps) { return steps; }) /
+                           group_.round_plan().period;
+      member_.local_steps.Apply(group_.vector(), step, member_.parameters, std::min(1.0, share));
     } else {
       member_.local_steps.Restore(member_.parameters);
     }
     group_.ClearBuffer();
   }
 
-  // a, of a window with samples.
-  double WeightOfAll(const Lanes& lanes) const {
+  // Of a window with samples what its members' steps come to, by their samples.
+  template <typename Of>
+  double MeanOfSteps(const Lanes& lanes, const Of& of) const {
     const policies::Plan& plan = group_.round_plan();
     double sum = 0;
     for (std::size_t rank = 0; rank < plan.batch_sizes.size(); ++rank) {
       const double samples = lanes.member_samples[rank];
       if (!(samples > 0)) continue;
-      sum += samples * WeightsOf(std::ceil(samples / plan.batch_sizes[rank])).sum;
+      sum += samples * of(std::ceil(samples / plan.batch_sizes[rank]));
     }
     return sum / lanes.samples;
   }

@@ -1,5 +1,7 @@
 #include "agent/engine/local_steps.h"
 
+#include "base/check.h"
+
 namespace tactus::engine {
 
 LocalSteps::LocalSteps(cuda::Device& device)
@@ -19,13 +21,25 @@ void LocalSteps::TakeDelta(std::span<const float> parameters, std::span<float> d
 }
 
 void LocalSteps::Apply(std::span<const float> delta, const cuda::BlockMomentumStep& step,
-                       std::span<float> parameters) {
+                       std::span<float> parameters, double share) {
   const bool momentum = step.momentum != 0 && step.learning_rate != 0;
   if (momentum && momentum_.size() != delta.size()) momentum_ = device_.Allocate(delta.size());
+  if (momentum && share < 1) return ApplyShort(delta, step, share, parameters);
   device_.BlockMomentum(step, {.start = start_.span(),
                                .delta = delta,
                                .momentum = momentum ? momentum_.span() : std::span<float>(),
                                .parameters = parameters});
+}
+
+void LocalSteps::ApplyShort(std::span<const float> delta, const cuda::BlockMomentumStep& step,
+                            double share, std::span<float> parameters) {
+  TACTUS_CHECK(step.gate == nullptr && share > 0);
+  const double rate = step.learning_rate;
+  device_.Copy(start_.span(), parameters);
+  device_.Axpy(static_cast<float>(step.scale), delta, parameters);
+  device_.Axpy(static_cast<float>(-rate * share * step.momentum), momentum_.span(), parameters);
+  device_.Scale(static_cast<float>(1 - share * (1 - step.momentum)), momentum_.span());
+  device_.Axpy(static_cast<float>(-step.scale / rate), delta, momentum_.span());
 }
 
 void LocalSteps::Restore(std::span<float> parameters) { device_.Copy(start_.span(), parameters); }

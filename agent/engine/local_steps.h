@@ -19,13 +19,22 @@ namespace tactus::engine {
 //       eta does
 // beta  block momentum
 //
+// An elastic window that ends after a share r < 1 of its length, as training does, is moved by as
+// much of what u would move a whole one, and leaves the rest for those to come:
+//
+//   x <- x - eta (r beta u + G);  u <- (1 - r (1 - beta)) u + G
+//
+// with which all that windows to come are moved by u, beta / (1 - beta) of it, is what it would be
+// anyway. All at once it is more than a few steps are worth, and nothing corrects it at training's
+// end (decision 55).
+//
 // A window that is undone leaves u as it was. Differs: the optimizers' own states are those after
 // the window (SGD's momentum is reset), as a copy of them would double the memory for a rare event.
 //
 // u and x are equal on all members. Memory is taken when it is first needed. One thread.
 //
 // Source: [slowmo] algorithm 1 with alpha = 1, which is BMUF; that AdaComm uses it: memory,
-// unverified.
+// unverified; windows that are cut short: design.
 class LocalSteps {
  public:
   explicit LocalSteps(cuda::Device& device);
@@ -36,9 +45,10 @@ class LocalSteps {
   // delta <- parameters - x.
   void TakeDelta(std::span<const float> parameters, std::span<float> delta);
 
-  // parameters <- the group's after the window.
+  // parameters <- the group's after the window. share: of its length, r, in (0, 1]; less than 1
+  // without a gate.
   void Apply(std::span<const float> delta, const cuda::BlockMomentumStep& step,
-             std::span<float> parameters);
+             std::span<float> parameters, double share = 1);
 
   // parameters <- x, as if the window had not been.
   void Restore(std::span<float> parameters);
@@ -58,6 +68,9 @@ class LocalSteps {
   void RestoreMomentum(std::span<const float> momentum);
 
  private:
+  void ApplyShort(std::span<const float> delta, const cuda::BlockMomentumStep& step, double share,
+                  std::span<float> parameters);
+
   cuda::Device& device_;
   cuda::Buffer start_;     // x; of a window whose group was lost, the member's own parameters
   cuda::Buffer momentum_;  // u; empty without block momentum

@@ -155,6 +155,31 @@ TEST(ElasticWindowTest, OfOneMemberItIsAWindowLikeAnyOther) {
   }
 }
 
+// Of a momentum all windows to come are moved by beta / (1 - beta) of it, as if none was short.
+TEST(ElasticWindowTest, AShortWindowIsMovedByItsShareOfTheMomentum) {
+  constexpr double kBeta = 0.4;
+  GroupRun run = Elastic({4}, 5);
+  run.options.train_samples = 32;
+  run.options.block_momentum = kBeta;
+  run.options.stop = {.epochs = 2};
+
+  const auto group = Train(run);
+
+  double at = kStart;
+  double momentum = 0;  // what it moves a whole window by, over beta
+  std::uint32_t shortest = 5;
+  for (std::size_t round = 0; round < group[0].reports.size(); ++round) {
+    const std::uint32_t steps = group[0].reports[round].steps;
+    const double share = steps / 5.0;
+    const double change = (at - 1) * (std::pow(1 - kRate, steps) - 1);
+    at += change + share * kBeta * momentum;
+    momentum = change + (1 - share * (1 - kBeta)) * momentum;
+    shortest = std::min(shortest, steps);
+    EXPECT_NEAR(group[0].trace[round][0], at, 1e-5) << "round " << round << ", " << steps;
+  }
+  EXPECT_EQ(shortest, 1u) << "of 16 steps one was left";
+}
+
 TEST(ElasticWindowTest, EverySampleIsUsedOncePerEpoch) {
   GroupRun run = Elastic({4, 2, 3}, 3);
   run.options.train_samples = 157;
