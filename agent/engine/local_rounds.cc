@@ -11,7 +11,9 @@
 //
 //   delta = a  sum_i (n_i / N) delta_i / a(tau_i),   a = sum_i (n_i / N) a(tau_i)
 //
-// so that who took more steps has the say of its samples, and not of its longer way.
+// so that who took more steps has the say of its samples, and not of its longer way. Its share of a
+// whole window, by which block momentum moves it (local_steps.h), is sum_i (n_i / N) tau_i of the
+// period, 1 at most: who is done early makes no window longer.
 //
 // A window that is under way as its group is lost is kept, and the next group may go on with it:
 // open_window.h.
@@ -179,8 +181,8 @@ class LocalRounds : public Synchronizer {
   }
 
  private:
-  // Whether this window is known to be the last, by a request or by the time, of which each
-  // member's clock says nearly the same: then nobody needs all of its period.
+  // Whether this window is known to be the last of the group, by a request or by the time, of which
+  // each member's clock says nearly the same: then nobody needs all of its period.
   bool TrainingEnds(const Round& round) const {
     return member_.stop.wanted() || member_.TimeIsUpAt(round.finished);
   }

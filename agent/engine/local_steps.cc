@@ -24,7 +24,7 @@ void LocalSteps::Apply(std::span<const float> delta, const cuda::BlockMomentumSt
                        std::span<float> parameters, double share) {
   const bool momentum = step.momentum != 0 && step.learning_rate != 0;
   if (momentum && momentum_.size() != delta.size()) momentum_ = device_.Allocate(delta.size());
-  if (momentum && share < 1) return ApplyShort(delta, step, share, parameters);
+  if (momentum && share < 1) return ApplyShort(delta, step, parameters, share);
   device_.BlockMomentum(step, {.start = start_.span(),
                                .delta = delta,
                                .momentum = momentum ? momentum_.span() : std::span<float>(),
@@ -32,7 +32,7 @@ void LocalSteps::Apply(std::span<const float> delta, const cuda::BlockMomentumSt
 }
 
 void LocalSteps::ApplyShort(std::span<const float> delta, const cuda::BlockMomentumStep& step,
-                            double share, std::span<float> parameters) {
+                            std::span<float> parameters, double share) {
   TACTUS_CHECK(step.gate == nullptr && share > 0);
   const double rate = step.learning_rate;
   device_.Copy(start_.span(), parameters);

@@ -19,14 +19,15 @@ namespace tactus::engine {
 //       eta does
 // beta  block momentum
 //
-// An elastic window that ends after a share r < 1 of its length, as training does, is moved by as
-// much of what u would move a whole one, and leaves the rest for those to come:
+// An elastic window may end early: training ends or pauses, or no samples are left. One of a share
+// r < 1 of its length is moved by as much of what u would move a whole one, and leaves the rest for
+// those to come:
 //
 //   x <- x - eta (r beta u + G);  u <- (1 - r (1 - beta)) u + G
 //
-// with which all that windows to come are moved by u, beta / (1 - beta) of it, is what it would be
-// anyway. All at once it is more than a few steps are worth, and nothing corrects it at training's
-// end (decision 55).
+// beta / (1 - beta) of u, what it moves all windows to come by, is then the same whether windows
+// are short or not, as long as beta is. A short one that u moves whole is moved by more than its
+// steps are worth, and at training's end no window makes up for it (decision 55).
 //
 // A window that is undone leaves u as it was. Differs: the optimizers' own states are those after
 // the window (SGD's momentum is reset), as a copy of them would double the memory for a rare event.
@@ -34,7 +35,7 @@ namespace tactus::engine {
 // u and x are equal on all members. Memory is taken when it is first needed. One thread.
 //
 // Source: [slowmo] algorithm 1 with alpha = 1, which is BMUF; that AdaComm uses it: memory,
-// unverified; windows that are cut short: design.
+// unverified. Differs: windows that end early, which it has none of.
 class LocalSteps {
  public:
   explicit LocalSteps(cuda::Device& device);
@@ -68,8 +69,8 @@ class LocalSteps {
   void RestoreMomentum(std::span<const float> momentum);
 
  private:
-  void ApplyShort(std::span<const float> delta, const cuda::BlockMomentumStep& step, double share,
-                  std::span<float> parameters);
+  void ApplyShort(std::span<const float> delta, const cuda::BlockMomentumStep& step,
+                  std::span<float> parameters, double share);
 
   cuda::Device& device_;
   cuda::Buffer start_;     // x; of a window whose group was lost, the member's own parameters

@@ -158,7 +158,9 @@ void Cluster::Handle(const DeviceFaultsChanged& event, Turn) {
 }
 
 void Cluster::Handle(const LinkProbed& event, Turn turn) {
-  NoteProbe(event.to, event.bytes_per_second, priors_, turn.actions);
+  if (membership_.nodes().contains(event.to)) {
+    NoteProbe(event.to, event.bytes_per_second, priors_, turn.actions);
+  }
   const auto found = probed_.find(event.to);
   if (found == probed_.end()) return;
   const JobController* const job = JobOf(found->second.job);

@@ -155,30 +155,82 @@ TEST(ElasticWindowTest, OfOneMemberItIsAWindowLikeAnyOther) {
   }
 }
 
-// Of a momentum all windows to come are moved by beta / (1 - beta) of it, as if none was short.
+// ---- Momentum between rounds
+
+constexpr double kBeta = 0.4;
+
+// How many of a window's steps its members took on average, by their samples, and what that makes
+// of the group's parameters without momentum.
+struct Window {
+  double steps = 0;
+  double change = 0;
+};
+
+Window WindowFrom(double at, const std::vector<MemberRun>& group, std::size_t round) {
+  Window window;
+  double samples = 0;
+  double change_of_step = 0;
+  for (std::size_t rank = 0; rank < group.size(); ++rank) {
+    const policies::Report& report = group[rank].reports[round];
+    const auto own = static_cast<double>(report.samples);
+    if (report.steps == 0) continue;
+    const double bottom = rank == 0 ? 1 : -1;
+    const double rate = rank == 0 ? kRate : 2 * kRate;
+    const double change = (at - bottom) * (std::pow(1 - rate, report.steps) - 1);
+    samples += own;
+    window.steps += own * report.steps;
+    change_of_step += own * change / report.steps;
+  }
+  window.steps /= samples;
+  window.change = window.steps * change_of_step / samples;
+  return window;
+}
+
+// Whose windows are moved by their share of the momentum, and leave it what it would have been;
+// the last window's share.
+double ExpectSharesOfMomentum(const std::vector<MemberRun>& group, std::uint32_t period) {
+  double at = kStart;
+  double momentum = 0;  // what it moves a whole window by, over beta
+  double share = 0;
+  for (std::size_t round = 0; round < group[0].reports.size(); ++round) {
+    const Window window = WindowFrom(at, group, round);
+    share = std::min(1.0, window.steps / period);
+    at += window.change + share * kBeta * momentum;
+    momentum = window.change + (1 - share * (1 - kBeta)) * momentum;
+    EXPECT_NEAR(group[0].trace[round][0], at, 1e-5) << "round " << round << ", share " << share;
+  }
+  for (const MemberRun& member : group) {
+    EXPECT_EQ(member.trace, group[0].trace);
+    EXPECT_NEAR(-kRate * member.state->block_momentum[0], momentum, 1e-5);
+  }
+  return share;
+}
+
 TEST(ElasticWindowTest, AShortWindowIsMovedByItsShareOfTheMomentum) {
-  constexpr double kBeta = 0.4;
   GroupRun run = Elastic({4}, 5);
   run.options.train_samples = 32;
   run.options.block_momentum = kBeta;
   run.options.stop = {.epochs = 2};
 
+  EXPECT_EQ(ExpectSharesOfMomentum(Train(run), 5), 0.2) << "of 16 steps one is left";
+}
+
+TEST(ElasticWindowTest, TheShareIsThatOfAllMembersSteps) {
+  GroupRun run = Elastic({3, 1}, 20);
+  run.options.block_momentum = kBeta;
+  run.before_step = [steps = std::vector<int>(2)](int rank, RoundEngine& engine,
+                                                  StepResult&) mutable {
+    int& own = steps[static_cast<std::size_t>(rank)];
+    if (engine.rounds() == 2 && ++own == 3) engine.RequestStop("enough", StopKind::kFinish);
+  };
+
   const auto group = Train(run);
 
-  double at = kStart;
-  double momentum = 0;  // what it moves a whole window by, over beta
-  std::uint32_t shortest = 5;
-  for (std::size_t round = 0; round < group[0].reports.size(); ++round) {
-    const std::uint32_t steps = group[0].reports[round].steps;
-    const double share = steps / 5.0;
-    const double change = (at - 1) * (std::pow(1 - kRate, steps) - 1);
-    at += change + share * kBeta * momentum;
-    momentum = change + (1 - share * (1 - kBeta)) * momentum;
-    shortest = std::min(shortest, steps);
-    EXPECT_NEAR(group[0].trace[round][0], at, 1e-5) << "round " << round << ", " << steps;
-  }
-  EXPECT_EQ(shortest, 1u) << "of 16 steps one was left";
+  EXPECT_EQ(group[0].reports.size(), 3u);
+  EXPECT_GT(ExpectSharesOfMomentum(group, 20), 0);
 }
+
+// ---- Samples
 
 TEST(ElasticWindowTest, EverySampleIsUsedOncePerEpoch) {
   GroupRun run = Elastic({4, 2, 3}, 3);

@@ -97,7 +97,7 @@ TEST(LeaderRoundsTest, AllArePulledTowardsWhomLeads) {
     for (std::size_t round = 0; round <= 58; ++round) {
       for (std::uint64_t step = 0; step < group[0].reports[round].steps; ++step) {
         at *= 1 - kRate;
-        if (round > 0) at += run.options.leader.step_pull / 2 * (chosen - at);
+        if (round > 0) at += run.options.leader.step_pull / run.plan.period * (chosen - at);
       }
       chosen = at;
     }

@@ -186,10 +186,14 @@ TEST_F(JobLinksTest, EachIsMeasuredAgainWhileWorkersLoad) {
 }
 
 TEST_F(JobLinksTest, OfSeveralMeasurementsTheFastestCounts) {
+  Join();
   for (const double rate : {200.0, 1000.0, 0.0, 300.0, 1100.0}) {
     rig_.Step(LinkProbed{.from = "b", .to = "a", .bytes_per_second = rate});
   }
   EXPECT_EQ(rig_.priors().at("link-a").prior, "1000");
+
+  rig_.Step(LinkProbed{.from = "b", .to = "unknown", .bytes_per_second = 1});
+  EXPECT_FALSE(rig_.priors().contains("link-unknown")) << "a node that is deleted";
 }
 
 TEST_F(JobLinksTest, ANodeThatIsDeletedTakesItsLinkWithIt) {
