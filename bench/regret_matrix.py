@@ -24,6 +24,7 @@ LEADER_PERIODS = [4, 16, 64]
 LOSS_NOISE = 0.5          # of one sample's loss, of a quadratic whose members choose a leader by it
 ONE_PEER_MOMENTUM = 0.45  # up to which mixing with one neighbour a step is stable (decision 92)
 ROUND_SECONDS_MAX = 300  # a group that ends no round in 10 minutes is given up
+ADACOMP_WORKERS_MAX = 43  # job files refuse it for more: what each sends goes to all, and would be more than dense values
 ENCODED_SHARE = 0.05  # of a step that a transfer takes, from which on fewer bytes are among the fixed plans
 PER_WORKER = 32                            # samples a step, on average over the workers
 FIXED_PART = 0.2                           # of a step's time, whatever its samples
@@ -255,7 +256,7 @@ def rows_of(cell):
     if cell.transfer_seconds >= ENCODED_SHARE * cell.step_seconds:
         rows |= {f"{label}, float16": {**how, "encoding": {"policy": "float16"}} for label, how in rows.items()}
         rows |= {f"every_step, {encoding}": {**rows["every_step"], "encoding": {"policy": encoding}}
-                 for encoding in ["dq", "adacomp"]}
+                 for encoding in ["dq", "adacomp"] if encoding != "adacomp" or cell.workers <= ADACOMP_WORKERS_MAX}
     rows |= rows_apart(cell)
     auto = {"policy": "auto"}
     rows["auto"] = adapt({**auto, "per_worker": PER_WORKER}, auto, auto, auto, auto)["adapt"]
