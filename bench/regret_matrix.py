@@ -256,7 +256,7 @@ def rows_of(cell):
     if cell.transfer_seconds >= ENCODED_SHARE * cell.step_seconds:
         rows |= {f"{label}, float16": {**how, "encoding": {"policy": "float16"}} for label, how in rows.items()}
         rows |= {f"every_step, {encoding}": {**rows["every_step"], "encoding": {"policy": encoding}}
-                 for encoding in ["dq", "adacomp"] if encoding != "adacomp" or cell.workers <= ADACOMP_WORKERS_MAX}
+                 for encoding in (["dq", "adacomp"] if cell.workers <= ADACOMP_WORKERS_MAX else ["dq"])}
     rows |= rows_apart(cell)
     auto = {"policy": "auto"}
     rows["auto"] = adapt({**auto, "per_worker": PER_WORKER}, auto, auto, auto, auto)["adapt"]
