@@ -126,6 +126,7 @@ void ReadEncoding(auto& archive, EncodingOptions& options) {
   ReadIfThere<std::uint32_t>(archive, "candidates", options.sketch.candidates);
   ReadIfThere<std::uint32_t>(archive, "rows", options.sketch.rows);
   ReadIfThere<std::uint32_t>(archive, "columns", options.sketch.columns);
+  ReadIfThere<std::uint32_t>(archive, "offered", options.sketch.offered);
   ReadIfThere<std::uint64_t>(archive, "warm_up", options.one_bit.warm_up);
 }
 

@@ -28,7 +28,8 @@ SketchPart PartOf(cuda::FlatRange place, const SketchOptions& options) {
   return {.place = place,
           .columns = static_cast<std::uint32_t>(columns),
           .candidates = candidates,
-          .applied = applied};
+          .applied = applied,
+          .offered = applied * options.offered};
 }
 
 // Of what is sketched.

@@ -12,7 +12,8 @@
 // Source: section 1 of the specification, gs-SGD from memory, unverified, with [sketched-sgd] for
 // candidates and their exact values. Differs: k is a share of each stretch and not of the whole
 // vector, so that a stretch's table is in the cache, no piece waits for the last one, and tensors
-// of small gradients have their turn as well.
+// of small gradients have their turn as well; and members offer their largest values alone, which
+// the specification leaves to choose (1c, step 4). The exact sums are of all that they have.
 
 #pragma once
 
@@ -35,6 +36,10 @@ struct SketchOptions {
   // Of the sketch of a stretch of kSketchLength; shorter ones have them in proportion. 0: one for
   // each value looked at, with which a round sends (rows + 1) candidates share of dense bytes.
   std::uint32_t columns = 0;
+  // Of a member's own values the largest, for each one applied, that its sketch is of; 0: all. What
+  // is small everywhere only covers what is looked for: of normal values the noise of a row is five
+  // times what one of them is, by default otherwise.
+  std::uint32_t offered = 4;
 };
 
 // The stretches of a table, in its order and places, none empty and none that is sketched longer

@@ -98,6 +98,16 @@ void AddToSketch(const SketchHash& hash, std::span<const float> values, std::spa
   }
 }
 
+void AddToSketch(const SketchHash& hash, std::span<const float> values,
+                 std::span<const std::uint32_t> places, std::span<float> table) {
+  const std::uint32_t columns = ColumnsOf(hash, table.size(), values.size());
+  float* const sums = table.data();
+  for (std::uint32_t index = 0; index < hash.rows(); ++index) {
+    const Row row(hash, index, columns);
+    for (const std::uint32_t i : places) sums[row.PlaceOf(i)] += row.WithSign(values[i], i);
+  }
+}
+
 void EstimateFromSketch(const SketchHash& hash, std::span<const float> table,
                         std::span<float> estimates) {
   const std::uint32_t columns = ColumnsOf(hash, table.size(), estimates.size());

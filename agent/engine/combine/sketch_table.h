@@ -54,6 +54,9 @@ class SketchHash {
 // table [rows, columns], row-major <- table + the sketch of `values`, elements in rising order. A
 // value that is not finite leaves each row with a number that is not.
 void AddToSketch(const SketchHash& hash, std::span<const float> values, std::span<float> table);
+// The same of a vector that is 0 but at these places, which are in rising order.
+void AddToSketch(const SketchHash& hash, std::span<const float> values,
+                 std::span<const std::uint32_t> places, std::span<float> table);
 
 // estimates[i] <- the estimate of element i. Requires: all of the table is finite.
 void EstimateFromSketch(const SketchHash& hash, std::span<const float> table,

@@ -63,9 +63,15 @@ void SketchTalk::PutTables() {
     AddMomentum(part.place);
     const std::span<float> gathered = Within(still_left(), part);
     std::ranges::transform(Within(left(), part), fresh, gathered.begin(), std::plus());
-    AddToSketch(*hash_, gathered, own);
+    PutSketch(part, gathered, own);
   }
   std::ranges::copy(lanes(), rest.begin());
+}
+
+void SketchTalk::PutSketch(const SketchPart& part, std::span<const float> gathered,
+                           std::span<float> table) {
+  if (part.offered == 0) return AddToSketch(*hash_, gathered, table);
+  AddToSketch(*hash_, gathered, LargestOf(gathered, part.offered), table);
 }
 
 void SketchTalk::TakeTables() {

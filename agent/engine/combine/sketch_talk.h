@@ -1,7 +1,7 @@
 // gs-SGD's conversation over one piece. Of each stretch of a tensor that it sketches
 //
 //   v = e + x              x: what is new, e: what was left out before
-//   T = sum of sketch(v)   over the members
+//   T = sum of sketch(v)   over the members, or of the largest of each one's v
 //   candidates             the m k largest estimates from T, those that are 0 left out
 //   w = sum of v           over the members, of each candidate
 //   applied                the k largest w; all other values of the sum are 0
@@ -38,6 +38,7 @@ struct SketchPart {
   std::uint32_t columns = 0;   // 0: as float32
   std::size_t candidates = 0;  // m k, > 0 where it is sketched
   std::size_t applied = 0;     // k, likewise
+  std::size_t offered = 0;     // of a member's own values, that its sketch is of; 0: all
 
   bool encoded() const { return columns > 0; }
 };
@@ -65,6 +66,7 @@ class SketchTalk : public ResidualTalk {
   static bool GivesSums(std::size_t turn) { return turn % 2 == 1; }
 
   void PutTables();
+  void PutSketch(const SketchPart& part, std::span<const float> gathered, std::span<float> table);
   void TakeTables();
   void FindCandidates(const SketchPart& part, std::span<const float> table);
   void PutCandidates();

@@ -40,6 +40,7 @@ TEST(SketchPartsTest, LongTensorsAreCutEvenlyAndSmallOnesAreDense) {
     EXPECT_EQ(parts[i].applied, 140u);
     EXPECT_EQ(parts[i].candidates, 560u);
     EXPECT_EQ(parts[i].columns, 560u);
+    EXPECT_EQ(parts[i].offered, 560u);
   }
   EXPECT_EQ(parts[6].applied, 60u);
   for (const std::size_t dense : {5, 7, 8}) EXPECT_EQ(parts[dense].columns, 0u) << dense;
@@ -260,6 +261,23 @@ TEST(SketchFindsTest, WhatStandsOut) {
   const std::vector<float> sum = group.Sum(buffers)[0];
 
   for (std::size_t i = 0; i < 131; ++i) EXPECT_NE(sum[i * 500 + 7], 0) << i;
+}
+
+// A row's noise is 8 where it has all values, of which 12 do not stand out.
+TEST(SketchFindsTest, WhatIsSmallEverywhereDoesNotCoverIt) {
+  const auto found = [](std::uint32_t offered) {
+    EncodedGroup group =
+        GroupWith({.share = 0.002, .rows = 5, .columns = 524, .offered = offered}, 65536);
+    auto buffers = NormalBuffers(group, 2, 37);
+    for (std::size_t i = 0; i < 131; ++i) buffers[i % 2][i * 500 + 7] = 12;
+    const std::vector<float> sum = group.Sum(buffers)[0];
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < 131; ++i) count += sum[i * 500 + 7] != 0 ? 1 : 0;
+    return count;
+  };
+
+  EXPECT_EQ(found(SketchOptions().offered), 131u);
+  EXPECT_LT(found(0), 100u);
 }
 
 TEST(SketchSeedTest, IsOfTheJobAndTheRound) {

@@ -206,6 +206,20 @@ TEST(SketchTableTest, WhatIsNotFiniteShowsInEachRow) {
   }
 }
 
+TEST(SketchTableTest, AtPlacesIsOfAVectorThatIsZeroElsewhere) {
+  const Shape shape = {.columns = 40, .seed = 3};
+  std::vector<float> values(600);
+  std::iota(values.begin(), values.end(), 1.0f);
+  const std::vector<std::uint32_t> places = {0, 7, 8, 300, 599};
+  std::vector<float> zero_elsewhere(values.size());
+  for (const std::uint32_t place : places) zero_elsewhere[place] = values[place];
+  std::vector<float> table(shape.length());
+
+  AddToSketch(shape.HashOf(values.size()), values, places, table);
+
+  EXPECT_EQ(table, Sketch(shape, zero_elsewhere));
+}
+
 // One hash is of vectors up to its length, whatever tables they have.
 TEST(SketchTableTest, AHashIsOfShorterVectorsToo) {
   const Shape shape = {.columns = 40, .seed = 3};

@@ -27,7 +27,7 @@ struct Said {
   std::uint64_t payload = 0;
 };
 
-Said Talk(std::vector<std::vector<float>> values, std::size_t candidates) {
+Said Talk(std::vector<std::vector<float>> values, std::size_t candidates, std::size_t offered = 0) {
   const int members = static_cast<int>(values.size());
   const auto transports = collective::MakeInProcessGroup(members, [] { return Instant(); });
   const std::vector<float> nothing(kSpoken);
@@ -35,7 +35,8 @@ Said Talk(std::vector<std::vector<float>> values, std::size_t candidates) {
   const std::vector<SketchPart> parts = {{.place = {.offset = 0, .length = kSpoken},
                                           .columns = 8,
                                           .candidates = candidates,
-                                          .applied = 2}};
+                                          .applied = 2,
+                                          .offered = offered}};
   Said said{.sums = std::move(values), .left = {}, .payload = 0};
   said.left.assign(transports.size(), std::vector<float>(kSpoken));
   std::vector<std::unique_ptr<SketchTalk>> talks;
@@ -74,6 +75,21 @@ TEST(SketchTalkPaperTest, Tv3WithoutMoreCandidatesALargeValueIsMissed) {
   }
   EXPECT_EQ(said.left[0][7], -7);
   EXPECT_EQ(said.left[1][7], -9);
+}
+
+// What one offers is applied with what all have of it.
+TEST(SketchTalkTest, TheExactSumIsOfWhatWasNotOfferedToo) {
+  std::vector<std::vector<float>> vectors(2, std::vector<float>(kSpoken));
+  vectors[0] = {10, 5, 9};
+  vectors[1] = {1, 7, 8};
+  for (std::vector<float>& each : vectors) each.resize(kSpoken);
+
+  const Said said = Talk(vectors, 8, 1);
+
+  EXPECT_EQ(said.sums[0][0], 11);
+  EXPECT_EQ(said.sums[0][2], 17);
+  EXPECT_EQ(said.sums[0][1], 0);
+  EXPECT_EQ(said.left[1][1], 7);
 }
 
 // Section 1g, invariant 7; sums of whole numbers are exact.

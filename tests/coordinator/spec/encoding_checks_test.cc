@@ -161,6 +161,7 @@ TEST(EngineOptionsTest, WhatIsSaidOfSketchesAndSignsReachesTheEngineAndThePolici
   axis.set_candidates(3);
   axis.set_rows(7);
   axis.set_columns(640);
+  axis.set_offered(0);
   const engine::SketchOptions sketch = EngineOptionsOf(Resolve(spec)).encoding.sketch;
   const policies::EncodingOptions priced = PlannerOptionsOf(Resolve(spec)).encoding;
   v1::JobSpec signs = TextSpec();
@@ -171,6 +172,7 @@ TEST(EngineOptionsTest, WhatIsSaidOfSketchesAndSignsReachesTheEngineAndThePolici
   EXPECT_EQ(sketch.candidates, 3u);
   EXPECT_EQ(sketch.rows, 7u);
   EXPECT_EQ(sketch.columns, 640u);
+  EXPECT_EQ(sketch.offered, 0u);
   EXPECT_EQ(priced, (policies::EncodingOptions{
                         .share = 0.002, .candidates = 3, .rows = 7, .columns = 640}));
   EXPECT_EQ(EngineOptionsOf(Resolve(signs)).encoding.one_bit.warm_up, 60u);
@@ -198,6 +200,7 @@ TEST(EngineOptionsTest, TheDefaultsOfEncodingsAreThoseOfTheEngineAndOfThePolicie
   EXPECT_EQ(sketch.candidates, engine::SketchOptions().candidates);
   EXPECT_EQ(sketch.rows, engine::SketchOptions().rows);
   EXPECT_EQ(sketch.columns, engine::SketchOptions().columns);
+  EXPECT_EQ(sketch.offered, engine::SketchOptions().offered);
   EXPECT_EQ(PlannerOptionsOf(Resolve(spec)).encoding, policies::EncodingOptions());
 }
 
