@@ -58,15 +58,23 @@ std::string AutoEncoding::Start(Plan& first, const Observations& seen) {
     return "dense: " + std::string(seen.WhyAlone());
   }
   const std::optional<Prior>& prior = seen.group().prior;
-  const bool handed_on = seen.rounds().empty() && prior;
+  const bool begins = seen.rounds().empty();
+  const bool handed_on = begins && prior;
+  const bool averages = first.aggregation == Aggregation::kAverage;
+  const bool by_links =
+      begins && !prior && averages && seen.group().EncodingByLinks() != Encoding::kDense;
   if (handed_on) found_ = prior->encoding;
-  const bool may = first.aggregation == Aggregation::kAverage && seen.group().Knows(found_);
+  if (by_links) found_ = seen.group().EncodingByLinks();
+  const bool may = averages && seen.group().Knows(found_);
   first.encoding = may ? found_ : Encoding::kDense;
   if (first.encoding == Encoding::kDense) {
     return "dense until it is found that fewer bytes would pay";
   }
-  return std::string(NameOf(first.encoding)) +
-         (handed_on ? ": as a former job of this kind found" : ": as was found before");
+  const std::string name(NameOf(first.encoding));
+  if (handed_on) return name + ": as a former job of this kind found";
+  if (!by_links) return name + ": as in the group before";
+  return name + ": a dense exchange should take " + Figure(seen.group().exchange_seconds) +
+         " s, by what the links brought before";
 }
 
 void AutoEncoding::Resume(const Plan& in_force) {

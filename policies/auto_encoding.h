@@ -73,7 +73,9 @@ namespace tactus::policies {
 // Where a round is lost to numbers that are not finite, and none was dense, dense is gone back to.
 //
 // Adasum has dense vectors, and averages after it what they had before. A group that meets anew
-// goes on with what was found, a job's first one with a Prior's.
+// goes on with what was found, a job's first one with a Prior's. Without one it begins with float16
+// where that pays for certain by the members' links (StartingGroup::EncodingByLinks), and is not on
+// trial: nothing was measured before it that it could be compared with.
 //
 // Source: design.
 class AutoEncoding final : public RememberingPolicy<AutoEncoding> {

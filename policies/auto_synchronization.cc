@@ -56,7 +56,7 @@ std::string AutoSynchronization::Start(Plan& first, const Observations& seen) {
   }
   if (!any && !seen.group().prior && BeginsByLinks(seen.group(), first)) {
     return ValueOf(first, Axis::kSynchronization) + ": an exchange should take " +
-           Figure(seen.group().exchange_seconds) +
+           Figure(ExchangeByLinks(seen.group())) +
            " s, by what the links brought before; until it is measured";
   }
   return "every_step until speeds and the transfer are measured";
@@ -86,12 +86,9 @@ bool AutoSynchronization::BeginsWith(const Prior& prior, const StartingGroup& gr
 // have no gain. What promises less than a change that is made at once is left to be measured, as is
 // what is soon measured.
 bool AutoSynchronization::BeginsByLinks(const StartingGroup& group, Plan& first) {
-  // What follows is chosen with what it encodes to, which half the bytes do where they pay.
-  const bool halves = options_.encoding_policy == "auto" && group.Knows(Encoding::kFloat16);
-  const double transfer =
-      group.exchange_seconds * (halves ? ShareOf(Encoding::kFloat16, group.members) : 1);
+  const double transfer = ExchangeByLinks(group);
   const std::optional<double> step = TriedStep(group, first);
-  if (!step || !(group.exchange_seconds >= kGuessSeconds)) return false;
+  if (!step || !(group.exchange_seconds >= kLongExchangeSeconds)) return false;
   const bool as_given =
       options_.learning_rate_policy == "constant" || IsPreconditioned(options_.optimizer);
   const double guess = BestPeriod(*step, transfer, DriftAt(as_given ? 1 : MostGain(first)));
@@ -102,6 +99,13 @@ bool AutoSynchronization::BeginsByLinks(const StartingGroup& group, Plan& first)
   Synchronize(first, Synchronization::kPeriodic, static_cast<std::uint32_t>(period));
   guessed_ = true;
   return true;
+}
+
+// As it is encoded in the first plan, which is chosen after this. [s]
+double AutoSynchronization::ExchangeByLinks(const StartingGroup& group) const {
+  const bool chosen = options_.encoding_policy == "auto" && options_.aggregation_policy != "adasum";
+  const Encoding encoding = chosen ? group.EncodingByLinks() : Encoding::kDense;
+  return group.exchange_seconds * ShareOf(encoding, group.members);
 }
 
 double AutoSynchronization::MostGain(const Plan& first) const {

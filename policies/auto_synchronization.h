@@ -47,7 +47,7 @@ namespace tactus::policies {
 // guess and the guess, which speeds that were tried out, the prior's transfer and the most that the
 // rate could gain make: on trial, JudgePrior, then as one that was judged. Where it is regretted
 // all goes on as without a prior. Without one, and where it is known what an exchange should take,
-// it begins with the guess by that, if that is kGuessSeconds and the guess promises kGainLarge: not
+// it begins with the guess by that, if kLongExchangeSeconds and the guess promises kGainLarge: not
 // on trial, but guessed anew as soon as the first window has told what it is; where nothing better
 // is promised canaries go on from it.
 //
@@ -90,9 +90,6 @@ class AutoSynchronization final : public RememberingPolicy<AutoSynchronization> 
   static constexpr double kCanaryGain = 0.03;
   static constexpr double kCanaryGainFirst = 0.10;
   static constexpr std::uint32_t kCanaryStep = 4;  // from one period to the next that is tried
-  // Of an exchange, from which on the two rounds that would measure it cost more than they tell of
-  // gains and noise: decision 102 has cells with shorter ones. [s]
-  static constexpr double kGuessSeconds = 3;
 
   explicit AutoSynchronization(const PlannerOptions& options);
 
@@ -156,6 +153,7 @@ class AutoSynchronization final : public RememberingPolicy<AutoSynchronization> 
   bool Banned(Synchronization synchronization, const Observations& seen) const;
   bool BeginsWith(const Prior& prior, const StartingGroup& group, Plan& first);
   bool BeginsByLinks(const StartingGroup& group, Plan& first);
+  double ExchangeByLinks(const StartingGroup& group) const;
   double MostGain(const Plan& first) const;
   static std::optional<double> TriedStep(const StartingGroup& group, const Plan& first);
   void KeepGuess(const Situation& situation);

@@ -3,8 +3,13 @@
 #include <algorithm>
 #include <numeric>
 
+#include "policies/encodings.h"
+
 namespace tactus::policies {
 namespace {
+
+// What is saved over what encoding takes on the machine of EncodingRow, as others are slower.
+constexpr double kSavedMin = 4;
 
 bool FitsGraph(const Plan& plan, std::uint32_t members) {
   if (plan.synchronization != Synchronization::kDecentlam) {
@@ -20,6 +25,13 @@ bool FitsGraph(const Plan& plan, std::uint32_t members) {
 }
 
 }  // namespace
+
+Encoding StartingGroup::EncodingByLinks() const {
+  const bool may = exchange_seconds >= kLongExchangeSeconds && Knows(Encoding::kFloat16);
+  const double saved = exchange_seconds * (1 - ShareOf(Encoding::kFloat16, members));
+  const double taken = RowOf(Encoding::kFloat16).seconds_per_value * exchange_values;
+  return may && saved >= kSavedMin * taken ? Encoding::kFloat16 : Encoding::kDense;
+}
 
 bool Fits(const Plan& plan, std::uint32_t members) {
   if (plan.batch_sizes.size() != members) return false;

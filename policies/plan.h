@@ -108,6 +108,10 @@ bool Fits(const Plan& plan, std::uint32_t members);
 // What all members know beside dense; nothing: all encodings.
 using KnownEncodings = std::optional<std::vector<Encoding>>;
 
+// Of a dense exchange, from which on a first plan goes by what it should take: two rounds that
+// measure a shorter one cost less than they tell of gains and noise. Decision 102 has cells. [s]
+inline constexpr double kLongExchangeSeconds = 3;
+
 // Who starts.
 struct StartingGroup {
   std::uint32_t members = 1;  // >= 1
@@ -125,12 +129,17 @@ struct StartingGroup {
   // What a dense exchange should take by what the members' links brought before; 0: not known. Of
   // use to the first plan alone, where no prior says more. [s]
   double exchange_seconds = 0;
+  double exchange_values = 0;  // that it is of
   KnownEncodings encodings{};
 
   bool Knows(Encoding encoding) const {
     return encoding == Encoding::kDense || !encodings ||
            std::ranges::find(*encodings, encoding) != encodings->end();
   }
+
+  // What averages begin with under `auto`, without a prior: float16 where a dense exchange is long
+  // and half of it is several times what encoding its values takes (EncodingRow).
+  Encoding EncodingByLinks() const;
 };
 
 // What one worker saw in one applied round. Times are durations of its own clock, in seconds.

@@ -153,8 +153,9 @@ policies::Plan RecordKeeper::FormGroup(const policies::StartingGroup& group,
   policies::StartingGroup starting = group;
   starting.before = PlanOfFormerGroup();
   starting.prior = PriorOfKind(turn);
-  starting.exchange_seconds =
-      ExchangeSeconds({record_, loaded.parameters, transport.kind}, priors_);
+  const Exchange dense = {record_, loaded.parameters, transport.kind};
+  starting.exchange_seconds = ExchangeSeconds(dense, priors_);
+  starting.exchange_values = static_cast<double>(dense.parameters);
   const policies::Revision first = steering_.Start(starting);
   record_.newest_plan = first.plan;
   Progress progress = record_.checkpoint ? record_.progress : FromNothing(record_.progress);
@@ -162,12 +163,11 @@ policies::Plan RecordKeeper::FormGroup(const policies::StartingGroup& group,
   progress.epoch_samples = loaded.train_samples;
   record_.loaded = loaded;
   // Not what one member knows: what all of them do.
+  const Encodings known = group.encodings.value_or(Encodings());
   record_.loaded.encodings.clear();
-  for (const policies::Encoding encoding : group.encodings.value_or(Encodings())) {
-    record_.loaded.encodings.emplace_back(NameOf(encoding));
-  }
+  for (const policies::Encoding each : known) record_.loaded.encodings.emplace_back(NameOf(each));
   tracker_.emplace(group.members, progress);
-  NoteGroup(progress.rounds, transport, group.encodings.value_or(Encodings()));
+  NoteGroup(progress.rounds, transport, known);
   record_.state_reason = "forming a group of " + WorkerCount(group.members);
   Announce(turn);
   // What a former group did beyond the checkpoint, as it was lost or left before its first round

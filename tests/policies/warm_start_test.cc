@@ -11,6 +11,7 @@
 #include <string>
 
 #include "policies/decision.h"
+#include "policies/encodings.h"
 #include "policies/plan_names.h"
 #include "tests/policies/virtual_job.h"
 
@@ -185,6 +186,11 @@ TEST(WarmStartTest, AFasterNetworkEndsItWithTheFirstRound) {
 
 // ---- Without a prior, by what an exchange should take
 
+std::string ReasonOf(const Revision& revision, Axis axis) {
+  const auto decision = std::ranges::find(revision.decisions, axis, &Decision::axis);
+  return decision == revision.decisions.end() ? "" : decision->reason;
+}
+
 // 5.5 roots of the transfer over the step, as above.
 TEST(WarmStartTest, AJobWhoseLinksAreKnownBeginsWithTheGuess) {
   const VirtualJobOptions options = Options({});
@@ -195,12 +201,10 @@ TEST(WarmStartTest, AJobWhoseLinksAreKnownBeginsWithTheGuess) {
   const Revision first = planner.Start(group);
 
   EXPECT_EQ(ValueOf(first.plan, Axis::kSynchronization), "periodic 55");
-  const auto decision = std::ranges::find(first.decisions, Axis::kSynchronization, &Decision::axis);
-  ASSERT_NE(decision, first.decisions.end());
   const char* const reason =
       "periodic 55: an exchange should take 6.00 s, by what the links brought before; until it is "
       "measured";
-  EXPECT_EQ(decision->reason, reason);
+  EXPECT_EQ(ReasonOf(first, Axis::kSynchronization), reason);
 }
 
 TEST(WarmStartTest, LinksThatAreFastOrNotKnownLeaveEveryStep) {
@@ -219,14 +223,149 @@ TEST(WarmStartTest, WhatAFormerJobFoundIsOfMoreWorthThanLinks) {
   EXPECT_EQ(FirstSynchronization(VirtualJob(options)), "periodic 12");
 }
 
-// Half the bytes are what `auto` finds to pay, where the first window tells: the guess is for them.
-TEST(WarmStartTest, WhereTheEncodingIsAutoTheGuessIsForHalfTheBytes) {
+TEST(WarmStartTest, WhereTheEncodingIsAutoAJobBeginsWithHalfTheBytesAndTheGuessForThem) {
   VirtualJobOptions options = Options({});
-  options.exchange_seconds = 12;
   options.planner.encoding_policy = "auto";
-  EXPECT_EQ(FirstSynchronization(VirtualJob(options)), "periodic 55");
+  Planner planner(options.planner);
+  StartingGroup group{.members = 4, .speeds = options.tried_speeds};
+  group.exchange_seconds = 12;
+
+  const Revision first = planner.Start(group);
+
+  EXPECT_EQ(first.plan.encoding, Encoding::kFloat16);
+  EXPECT_EQ(ValueOf(first.plan, Axis::kSynchronization), "periodic 55");
+  const char* const reason =
+      "periodic 55: an exchange should take 6.00 s, by what the links brought before; until it is "
+      "measured";
+  EXPECT_EQ(ReasonOf(first, Axis::kSynchronization), reason);
+  const char* const of_encoding =
+      "float16: a dense exchange should take 12.0 s, by what the links brought before";
+  EXPECT_EQ(ReasonOf(first, Axis::kEncoding), of_encoding);
+}
+
+// 3 s of an exchange are half of 6, and encoding 5 ns a value.
+TEST(WarmStartTest, WhereEncodingMayTakeLongAJobBeginsDense) {
+  StartingGroup group{.members = 4};
+  group.exchange_seconds = 6;
+
+  group.exchange_values = 3 / 5e-9 / 4 * 0.99;
+  EXPECT_EQ(group.EncodingByLinks(), Encoding::kFloat16);
+  group.exchange_values = 3 / 5e-9 / 4 * 1.01;
+  EXPECT_EQ(group.EncodingByLinks(), Encoding::kDense);
+}
+
+TEST(WarmStartTest, AnExchangeIsLongFromThreeSecondsOn) {
+  StartingGroup group{.members = 4};
+  group.exchange_seconds = kLongExchangeSeconds;
+  EXPECT_EQ(group.EncodingByLinks(), Encoding::kFloat16);
+  group.exchange_seconds = 2.99;
+  EXPECT_EQ(group.EncodingByLinks(), Encoding::kDense);
+}
+
+// Its operator takes whole vectors: neither the exchange nor the guess is of half the bytes.
+TEST(WarmStartTest, AdasumBeginsDense) {
+  VirtualJobOptions options = Options({});
+  options.planner.encoding_policy = "auto";
+  options.planner.aggregation_policy = "adasum";
+  options.exchange_seconds = 12;
+  const VirtualJob job(options);
+
+  EXPECT_EQ(job.plan().encoding, Encoding::kDense);
+  EXPECT_EQ(FirstSynchronization(job), "periodic 78");
+}
+
+TEST(WarmStartTest, WithoutSpeedsHalfTheBytesGoWithEveryStep) {
+  VirtualJobOptions options = Options({});
+  options.planner.encoding_policy = "auto";
+  options.exchange_seconds = 12;
+  options.tried_speeds.clear();
+  const VirtualJob job(options);
+
+  EXPECT_EQ(job.plan().encoding, Encoding::kFloat16);
+  EXPECT_EQ(FirstSynchronization(job), "every_step");
+}
+
+TEST(WarmStartTest, AFormerJobsEncodingGoesBeforeTheLinks) {
+  VirtualJobOptions options = Options({});
+  options.planner.encoding_policy = "auto";
+  options.exchange_seconds = 12;
+  options.prior = Prior{.period = 12, .transfer_seconds = 0.6};
+
+  EXPECT_EQ(VirtualJob(options).plan().encoding, Encoding::kDense);
+}
+
+TEST(WarmStartTest, LinksDoNotMoveAFrozenEncoding) {
+  VirtualJobOptions options = Options({});
+  options.planner.encoding_policy = "auto";
+  options.planner.frozen = {Axis::kEncoding};
+  options.exchange_seconds = 12;
+
+  EXPECT_EQ(VirtualJob(options).plan().encoding, Encoding::kDense);
+}
+
+// Nothing was measured, but the group before ran it.
+TEST(WarmStartTest, AGroupThatFormsAgainBeforeARoundHasTheEncodingOfTheFormer) {
+  VirtualJobOptions options = Options({});
+  options.planner.encoding_policy = "auto";
+  Planner planner(options.planner);
+  StartingGroup group{.members = 4, .speeds = options.tried_speeds};
+  group.exchange_seconds = 12;
+  const Revision first = planner.Start(group);
+  group.exchange_seconds = 0;
+  group.before = first.plan;
+
+  const Revision again = planner.Start(group);
+
+  EXPECT_EQ(again.plan.encoding, Encoding::kFloat16);
+  EXPECT_EQ(ReasonOf(again, Axis::kEncoding), "float16: as in the group before");
+}
+
+TEST(WarmStartTest, WhoKnowsNoOtherEncodingBeginsDense) {
+  VirtualJobOptions options = Options({});
+  options.planner.encoding_policy = "auto";
+  options.exchange_seconds = 12;
   options.encodings.emplace();
-  EXPECT_EQ(FirstSynchronization(VirtualJob(options)), "periodic 78") << "they know none";
+  const VirtualJob job(options);
+
+  EXPECT_EQ(job.plan().encoding, Encoding::kDense);
+  EXPECT_EQ(FirstSynchronization(job), "periodic 78");
+}
+
+TEST(WarmStartTest, LinksThatAreFastLeaveTheEncodingDense) {
+  VirtualJobOptions options = Options({});
+  options.planner.encoding_policy = "auto";
+  options.exchange_seconds = 2.9;
+
+  EXPECT_EQ(VirtualJob(options).plan().encoding, Encoding::kDense);
+}
+
+// Its transfer measured, dense values are as good, and what encoding takes is saved.
+TEST(WarmStartTest, LinksThatAreMuchFasterThanTheyWereLeadBackToDense) {
+  VirtualJobOptions options = Options({.transfer_seconds = 0.02});
+  options.planner.encoding_policy = "auto";
+  options.encode_seconds = 0.05;
+  options.update_seconds = 0.05 / RowOf(Encoding::kFloat16).updates;
+  options.exchange_seconds = 6;
+  VirtualJob job(options);
+  ASSERT_EQ(job.plan().encoding, Encoding::kFloat16);
+
+  job.Run(3000);
+
+  EXPECT_EQ(job.plan().encoding, Encoding::kDense);
+}
+
+TEST(WarmStartTest, WhatIsLostInTheFirstEncodedWindowsLeadsToDense) {
+  VirtualJobOptions options = Options({});
+  options.planner.encoding_policy = "auto";
+  options.exchange_seconds = 12;
+  options.loss.floor = std::numeric_limits<double>::infinity();
+  VirtualJob job(options);
+
+  job.Run(4);
+
+  const std::vector<Decision> decisions = job.DecisionsOf(Axis::kEncoding);
+  ASSERT_FALSE(decisions.empty());
+  EXPECT_EQ(decisions[0].to, "dense");
 }
 
 TEST(WarmStartTest, LinksThatAreKnownSayNothingOfOtherEncodings) {
