@@ -57,15 +57,16 @@ std::string AutoEncoding::Start(Plan& first, const Observations& seen) {
     first.encoding = Encoding::kDense;
     return "dense: " + std::string(seen.WhyAlone());
   }
-  const std::optional<Prior>& prior = seen.group().prior;
-  const bool begins = seen.rounds().empty();
-  const bool handed_on = begins && prior;
+  const StartingGroup& group = seen.group();
   const bool averages = first.aggregation == Aggregation::kAverage;
-  const bool by_links =
-      begins && !prior && averages && seen.group().EncodingByLinks() != Encoding::kDense;
-  if (handed_on) found_ = prior->encoding;
-  if (by_links) found_ = seen.group().EncodingByLinks();
-  const bool may = averages && seen.group().Knows(found_);
+  const bool begins = seen.rounds().empty();
+  const bool handed_on = begins && group.prior;
+  const Encoding linked =
+      begins && !handed_on && averages ? group.EncodingByLinks() : Encoding::kDense;
+  const bool by_links = linked != Encoding::kDense;
+  if (handed_on) found_ = group.prior->encoding;
+  if (by_links) found_ = linked;
+  const bool may = averages && group.Knows(found_);
   first.encoding = may ? found_ : Encoding::kDense;
   if (first.encoding == Encoding::kDense) {
     return "dense until it is found that fewer bytes would pay";
@@ -73,7 +74,7 @@ std::string AutoEncoding::Start(Plan& first, const Observations& seen) {
   const std::string name(NameOf(first.encoding));
   if (handed_on) return name + ": as a former job of this kind found";
   if (!by_links) return name + ": as in the group before";
-  return name + ": a dense exchange should take " + Figure(seen.group().exchange_seconds) +
+  return name + ": a dense exchange should take " + Figure(group.exchange_seconds) +
          " s, by what the links brought before";
 }
 

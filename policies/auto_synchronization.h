@@ -47,9 +47,9 @@ namespace tactus::policies {
 // guess and the guess, which speeds that were tried out, the prior's transfer and the most that the
 // rate could gain make: on trial, JudgePrior, then as one that was judged. Where it is regretted
 // all goes on as without a prior. Without one, and where it is known what an exchange should take,
-// it begins with the guess by that, if kLongExchangeSeconds and the guess promises kGainLarge: not
-// on trial, but guessed anew as soon as the first window has told what it is; where nothing better
-// is promised canaries go on from it.
+// it begins with the guess by that, if that is kLongExchangeSeconds and the guess promises
+// kGainLarge: not on trial, but guessed anew as soon as the first window has told what it is; where
+// nothing better is promised canaries go on from it.
 //
 // The first period is a guess about the loss; a group that meets anew begins with the former
 // one's, unless it was taken back, and takes a shorter one without a trial. From then on other

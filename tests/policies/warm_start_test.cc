@@ -186,6 +186,14 @@ TEST(WarmStartTest, AFasterNetworkEndsItWithTheFirstRound) {
 
 // ---- Without a prior, by what an exchange should take
 
+// With an encoding that is chosen, too.
+VirtualJobOptions AutoByLinks(double exchange_seconds) {
+  VirtualJobOptions options = Options({});
+  options.planner.encoding_policy = "auto";
+  options.exchange_seconds = exchange_seconds;
+  return options;
+}
+
 std::string ReasonOf(const Revision& revision, Axis axis) {
   const auto decision = std::ranges::find(revision.decisions, axis, &Decision::axis);
   return decision == revision.decisions.end() ? "" : decision->reason;
@@ -264,10 +272,8 @@ TEST(WarmStartTest, AnExchangeIsLongFromThreeSecondsOn) {
 
 // Its operator takes whole vectors: neither the exchange nor the guess is of half the bytes.
 TEST(WarmStartTest, AdasumBeginsDense) {
-  VirtualJobOptions options = Options({});
-  options.planner.encoding_policy = "auto";
+  VirtualJobOptions options = AutoByLinks(12);
   options.planner.aggregation_policy = "adasum";
-  options.exchange_seconds = 12;
   const VirtualJob job(options);
 
   EXPECT_EQ(job.plan().encoding, Encoding::kDense);
@@ -275,9 +281,7 @@ TEST(WarmStartTest, AdasumBeginsDense) {
 }
 
 TEST(WarmStartTest, WithoutSpeedsHalfTheBytesGoWithEveryStep) {
-  VirtualJobOptions options = Options({});
-  options.planner.encoding_policy = "auto";
-  options.exchange_seconds = 12;
+  VirtualJobOptions options = AutoByLinks(12);
   options.tried_speeds.clear();
   const VirtualJob job(options);
 
@@ -286,19 +290,15 @@ TEST(WarmStartTest, WithoutSpeedsHalfTheBytesGoWithEveryStep) {
 }
 
 TEST(WarmStartTest, AFormerJobsEncodingGoesBeforeTheLinks) {
-  VirtualJobOptions options = Options({});
-  options.planner.encoding_policy = "auto";
-  options.exchange_seconds = 12;
+  VirtualJobOptions options = AutoByLinks(12);
   options.prior = Prior{.period = 12, .transfer_seconds = 0.6};
 
   EXPECT_EQ(VirtualJob(options).plan().encoding, Encoding::kDense);
 }
 
 TEST(WarmStartTest, LinksDoNotMoveAFrozenEncoding) {
-  VirtualJobOptions options = Options({});
-  options.planner.encoding_policy = "auto";
+  VirtualJobOptions options = AutoByLinks(12);
   options.planner.frozen = {Axis::kEncoding};
-  options.exchange_seconds = 12;
 
   EXPECT_EQ(VirtualJob(options).plan().encoding, Encoding::kDense);
 }
@@ -321,9 +321,7 @@ TEST(WarmStartTest, AGroupThatFormsAgainBeforeARoundHasTheEncodingOfTheFormer) {
 }
 
 TEST(WarmStartTest, WhoKnowsNoOtherEncodingBeginsDense) {
-  VirtualJobOptions options = Options({});
-  options.planner.encoding_policy = "auto";
-  options.exchange_seconds = 12;
+  VirtualJobOptions options = AutoByLinks(12);
   options.encodings.emplace();
   const VirtualJob job(options);
 
@@ -332,9 +330,7 @@ TEST(WarmStartTest, WhoKnowsNoOtherEncodingBeginsDense) {
 }
 
 TEST(WarmStartTest, LinksThatAreFastLeaveTheEncodingDense) {
-  VirtualJobOptions options = Options({});
-  options.planner.encoding_policy = "auto";
-  options.exchange_seconds = 2.9;
+  VirtualJobOptions options = AutoByLinks(2.9);
 
   EXPECT_EQ(VirtualJob(options).plan().encoding, Encoding::kDense);
 }
@@ -355,9 +351,7 @@ TEST(WarmStartTest, LinksThatAreMuchFasterThanTheyWereLeadBackToDense) {
 }
 
 TEST(WarmStartTest, WhatIsLostInTheFirstEncodedWindowsLeadsToDense) {
-  VirtualJobOptions options = Options({});
-  options.planner.encoding_policy = "auto";
-  options.exchange_seconds = 12;
+  VirtualJobOptions options = AutoByLinks(12);
   options.loss.floor = std::numeric_limits<double>::infinity();
   VirtualJob job(options);
 
